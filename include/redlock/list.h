@@ -21,6 +21,9 @@ typedef struct redlock_listed {
     const char *token;    /**< The key's value: redlock_token_holder() has the holder's text. */
     int64_t ttl_ms;       /**< How long the key will live; -1 if it has no ttl. */
     int64_t waiters;      /**< How many wait at this node and are alive; -1 if it cannot tell. */
+    /** How many read the lock at this node, up to 1000; `token` is the lowest of theirs. 0: one has
+     * it alone. */
+    int64_t readers;
 } redlock_listed;
 
 /**
@@ -44,7 +47,7 @@ typedef struct redlock_list_options {
      * Lists also the locks of other libraries: all strings that have a ttl and up to
      * #REDLOCK_TOKEN_SIZE_MAX bytes, except fencing counters. Without it a lock is a string that
      * looks like a token of this library: 32 or 48 digits in lower case, perhaps with a
-     * holder's text. Default false.
+     * holder's text; or a set of such tokens, where some read it. Default false.
      */
     bool others;
     /**
@@ -59,10 +62,10 @@ REDLOCK_API void redlock_list_options_default(redlock_list_options *options);
 
 /**
  * Asks every node for its locks. Nodes look through all of their keys, some at a time, with a
- * script of SCAN, GETRANGE, PTTL and ZCARD. So this takes long where a node has millions of keys,
- * but it never keeps a node from other requests for long. Each part has the node timeout. A part
- * that is not answered in time is asked again, for fewer keys; after three times in a row the node
- * is given up.
+ * script of SCAN, GETRANGE, PTTL, ZCARD and ZRANGE. So this takes long where a node has millions of
+ * keys, but it never keeps a node from other requests for long. Each part has the node timeout. A
+ * part that is not answered in time is asked again, for fewer keys; after three times in a row the
+ * node is given up.
  *
  * The result has a vote for each node: GRANTED if the node named all of its locks. Its error then
  * may say how many keys the user may not read. Any other vote says why the node named none, or not

@@ -5,6 +5,7 @@
 #ifndef REDLOCK_RESULT_H
 #define REDLOCK_RESULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -84,6 +85,9 @@ typedef struct redlock_vote {
      * otherwise, or if the token has no text.
      */
     const char *holder_text;
+    /** redlock_inspect(): how many read the lock at this node, and `holder` is the lowest of their
+     * tokens; 0: one has it alone, or nobody has it. */
+    int64_t readers;
 } redlock_vote;
 
 /** #REDLOCK_OK or the error. Any thread, as all functions on results. */
@@ -123,6 +127,42 @@ REDLOCK_API int64_t redlock_result_waited_ms(const redlock_result *result);
  * request. The votes name the one whose token is the lowest.
  */
 REDLOCK_API int64_t redlock_result_readers(const redlock_result *result);
+
+/** One who reads a lock together with others. Strings are valid as long as the result. */
+typedef struct redlock_lock_reader {
+    size_t size;             /**< sizeof this struct; set it before the call. */
+    const char *token;       /**< That of its lease, for redlock_adopt(). */
+    const char *holder_text; /**< Who it is, as in redlock_token_holder(). */
+    size_t nodes;            /**< How many have its token. It has no lease below a quorum. */
+    /** Until fewer than a quorum have its token; below a quorum, until no node has. */
+    int64_t ttl_ms;
+} redlock_lock_reader;
+
+/**
+ * redlock_inspect(): those who read the lock together, in the order of their tokens. So who waited
+ * in a queue comes first, and of these who began to wait first. Each node names up to 1000.
+ * @param index  0 for the first.
+ * @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for an index behind the last, or a size of 0
+ */
+REDLOCK_API int redlock_result_reader(const redlock_result *result, size_t index, redlock_lock_reader *reader);
+
+/** One who waits for a lock in its queue. Strings are valid as long as the result. */
+typedef struct redlock_lock_waiter {
+    size_t size;             /**< sizeof this struct; set it before the call. */
+    const char *token;       /**< That of its place; it has the lock under the same one later. */
+    const char *holder_text; /**< Who it is, as in redlock_token_holder(). */
+    size_t nodes;            /**< On how many it has a place. */
+    int64_t waited_ms;       /**< For how long, by the nodes' clocks: their median. */
+    bool reads;              /**< It would read together with others. */
+} redlock_lock_waiter;
+
+/**
+ * redlock_inspect(): those who wait, the first in line first. One that died is not named, once the
+ * nodes have noticed it, nor is one whose order is NONE. Each node names the first 64.
+ * @param index  0 for the first.
+ * @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for an index behind the last, or a size of 0
+ */
+REDLOCK_API int redlock_result_waiter(const redlock_result *result, size_t index, redlock_lock_waiter *waiter);
 
 /** The number of nodes. */
 REDLOCK_API size_t redlock_result_vote_count(const redlock_result *result);

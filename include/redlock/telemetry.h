@@ -173,6 +173,8 @@ struct redlock_telemetry_event {
     int64_t validity_ms; /**< As redlock_lease_validity_ms(). */
     uint64_t fence;      /**< As redlock_lease_fence(). */
     bool automatic;      /**< The library renewed the lease; false: redlock_extend() asked. */
+    /** What the acquire asked for; of a lease that was downgraded, SHARED from the call on. */
+    redlock_mode mode;
 };
 
 /** "STARTED", "ACQUIRED", …; never NULL. Any thread. */

@@ -211,7 +211,8 @@ static void tell_page(struct listing *listing, unsigned node) {
                                      .resource = resource,
                                      .token = token,
                                      .ttl_ms = entry.ttl_ms,
-                                     .waiters = entry.waiters};
+                                     .waiters = entry.waiters,
+                                     .readers = entry.readers};
         if (copy_entry(listing->query.group, &entry, resource, token) && !listing->each(&lock, listing->query.data)) {
             redlock_query_decide(&listing->query, REDLOCK_ERR_CANCELLED);
         }

@@ -3,9 +3,11 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/number.h"
 #include "core/time.h"
+#include "group/names.h"
 #include "group/requests.h"
 
 void redlock_query_start(struct redlock_query *query, struct redlock_group *group, enum redlock_result_of of,
@@ -114,6 +116,7 @@ struct sight {
 struct inspection {
     struct redlock_query query; /* first member */
     struct redlock_target *target;
+    struct redlock_names_said said[REDLOCK_NODES_MAX];
     struct sight sights[]; /* one of each node; then the votes, then the target */
 };
 
@@ -139,6 +142,7 @@ static void query_free(struct redlock_group *group, struct redlock_requester *re
     struct inspection *inspection = (struct inspection *)requester;
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(inspection->sights[i].holder);
+        free(inspection->said[i].names);
     }
     redlock_query_free(&inspection->query);
 }
@@ -179,6 +183,15 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
     return REDLOCK_OK;
 }
 
+/* Without memory, the node names nobody. */
+static void keep_names(struct redlock_names_said *said, const struct redlock_answer *answer) {
+    said->names = answer->first_size > 0 ? malloc(answer->first_size) : NULL;
+    if (said->names) {
+        said->size = answer->first_size;
+        memcpy(said->names, answer->first, answer->first_size);
+    }
+}
+
 static void query_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                          const struct redlock_answer *answer) {
     (void)group;
@@ -197,6 +210,7 @@ static void query_answer(struct redlock_group *group, struct redlock_requester *
             sight->waiters = answer->waiters;
             sight->waited_ms = answer->waited_ms;
             sight->readers = answer->vote == REDLOCK_VOTE_GRANTED ? answer->readers : 0;
+            keep_names(&inspection->said[node], answer);
         }
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             assert(!sight->holder);
@@ -296,13 +310,16 @@ static void query_callback(struct redlock_group *group, struct redlock_requester
     struct redlock_result result = redlock_query_result(&inspection->query);
     for (unsigned i = 0; i < group->node_count; i++) {
         const struct sight *sight = &inspection->sights[i];
-        holders[i] =
-            (struct redlock_result_holder){.token = redlock_text_string(sight->holder), .ttl_ms = sight->holder_ttl_ms};
+        holders[i] = (struct redlock_result_holder){.token = redlock_text_string(sight->holder),
+                                                    .ttl_ms = sight->holder_ttl_ms,
+                                                    .readers = sight->readers > 0 ? sight->readers : 0};
     }
     result.holders = holders;
     result.resource = redlock_target_key(inspection->target) + group->key_prefix_size;
     tell_of_others(group, inspection, &result);
+    redlock_names_merge(inspection->said, group->node_count, group->quorum, &result);
     redlock_query_tell(&inspection->query, &result);
+    free(result.named);
     free_if_over(inspection);
 }
 

@@ -86,10 +86,10 @@ static void probe(const redlock_telemetry_event *event) {
     const char *resource = event->resource;
     const uint64_t id = event->id, attempts = event->attempts;
     const int64_t elapsed_us = event->elapsed_us, validity_ms = event->validity_ms;
-    const int code = event->code, automatic = event->automatic;
+    const int code = event->code, automatic = event->automatic, mode = (int)event->mode;
     switch (event->kind) {
     case REDLOCK_TELEMETRY_STARTED:
-        REDLOCK_PROBE(2, started, id, resource);
+        REDLOCK_PROBE(3, started, id, resource, mode);
         break;
     case REDLOCK_TELEMETRY_DENIED:
         REDLOCK_PROBE(5, denied, id, resource, code, attempts, elapsed_us);
@@ -104,7 +104,7 @@ static void probe(const redlock_telemetry_event *event) {
         REDLOCK_PROBE(5, failed, id, resource, code, attempts, elapsed_us);
         break;
     case REDLOCK_TELEMETRY_ADOPTED:
-        REDLOCK_PROBE(2, adopted, id, resource);
+        REDLOCK_PROBE(3, adopted, id, resource, mode);
         break;
     case REDLOCK_TELEMETRY_EXTENDED:
         REDLOCK_PROBE(6, extended, id, resource, code, automatic, elapsed_us, validity_ms);
@@ -128,7 +128,8 @@ static void probe(const redlock_telemetry_event *event) {
         REDLOCK_PROBE(3, expiring, id, resource, validity_ms);
         break;
     }
-    (void)resource, (void)id, (void)attempts, (void)elapsed_us, (void)validity_ms, (void)code, (void)automatic;
+    (void)resource, (void)id, (void)attempts, (void)elapsed_us, (void)validity_ms, (void)code, (void)automatic,
+        (void)mode;
 }
 
 static void tell(const struct redlock_group *group, const redlock_telemetry_event *event) {
@@ -146,6 +147,7 @@ __attribute__((noinline, cold)) static void tell_of(const struct redlock_lease *
     event.node = "";
     event.reason = event.reason ? event.reason : "";
     event.attempts = lease->core.attempts;
+    event.mode = lease->reads || lease->core.plan.shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
     tell(lease->group, &event);
 }
 

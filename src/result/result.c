@@ -40,6 +40,36 @@ int64_t redlock_result_readers(const redlock_result *result) {
     return result->of == REDLOCK_RESULT_INSPECT ? result->readers : -1;
 }
 
+int redlock_result_reader(const redlock_result *result, size_t index, redlock_lock_reader *reader) {
+    struct redlock_error_text nowhere = {0};
+    if (redlock_check_struct(&nowhere, "reader", reader) != REDLOCK_OK || index >= result->named_readers) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const struct redlock_result_name *from = &result->named[index];
+    const redlock_lock_reader full = {.token = from->token,
+                                      .holder_text = redlock_token_holder(from->token),
+                                      .nodes = from->nodes,
+                                      .ttl_ms = from->ms};
+    redlock_fill_struct(reader, &full, sizeof full);
+    return REDLOCK_OK;
+}
+
+int redlock_result_waiter(const redlock_result *result, size_t index, redlock_lock_waiter *waiter) {
+    struct redlock_error_text nowhere = {0};
+    if (redlock_check_struct(&nowhere, "waiter", waiter) != REDLOCK_OK ||
+        index >= result->named_count - result->named_readers) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const struct redlock_result_name *from = &result->named[result->named_readers + index];
+    const redlock_lock_waiter full = {.token = from->token,
+                                      .holder_text = redlock_token_holder(from->token),
+                                      .nodes = from->nodes,
+                                      .waited_ms = from->ms,
+                                      .reads = redlock_holder_reads(from->token, strlen(from->token))};
+    redlock_fill_struct(waiter, &full, sizeof full);
+    return REDLOCK_OK;
+}
+
 size_t redlock_result_vote_count(const redlock_result *result) {
     return result->count;
 }
@@ -62,7 +92,8 @@ int redlock_result_vote(const redlock_result *result, size_t index, redlock_vote
                                .latency_us = from->latency_us,
                                .holder = holder_at(result, index)->token,
                                .holder_ttl_ms = holder_at(result, index)->ttl_ms,
-                               .holder_text = redlock_result_holder_at(result, index)};
+                               .holder_text = redlock_result_holder_at(result, index),
+                               .readers = holder_at(result, index)->readers};
     redlock_fill_struct(vote, &full, sizeof full);
     return REDLOCK_OK;
 }
@@ -86,6 +117,9 @@ static size_t strings_size(const redlock_result *result) {
         size += strlen(result->nodes[i]) + strlen(redlock_text_string(result->votes[i].text)) +
                 strlen(holder_at(result, i)->token) + 3;
     }
+    for (size_t i = 0; i < result->named_count; i++) {
+        size += strlen(result->named[i].token) + 1;
+    }
     return size;
 }
 
@@ -97,7 +131,7 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
     const char **nodes;
     const size_t size = sizeof *result +
                         count * (sizeof *texts + sizeof *holders + sizeof *nodes + sizeof *result->votes) +
-                        strings_size(result);
+                        result->named_count * sizeof *result->named + strings_size(result);
     redlock_result *copy = malloc(size);
     if (!copy) {
         return NULL;
@@ -109,7 +143,8 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
     copy->votes = (struct redlock_result_vote *)(nodes + count);
     copy->holders = holders;
     copy->nodes = nodes;
-    char *at = (char *)(copy->votes + count);
+    copy->named = (struct redlock_result_name *)(copy->votes + count);
+    char *at = (char *)(copy->named + result->named_count);
     copy->resource = put(&at, result->resource);
     copy->reason = result->reason ? put(&at, result->reason) : NULL;
     for (unsigned i = 0; i < count; i++) {
@@ -117,10 +152,15 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
         texts[i] =
             (struct redlock_text){.string = put(&at, redlock_text_string(text)), .cause = redlock_text_cause(text)};
         holders[i] = (struct redlock_result_holder){.token = put(&at, holder_at(result, i)->token),
-                                                    .ttl_ms = holder_at(result, i)->ttl_ms};
+                                                    .ttl_ms = holder_at(result, i)->ttl_ms,
+                                                    .readers = holder_at(result, i)->readers};
         nodes[i] = put(&at, result->nodes[i]);
         copy->votes[i] = result->votes[i];
         copy->votes[i].text = &texts[i];
+    }
+    for (size_t i = 0; i < result->named_count; i++) {
+        copy->named[i] = result->named[i];
+        copy->named[i].token = put(&at, result->named[i].token);
     }
     assert(at == (char *)copy + size);
     return copy;

@@ -25,6 +25,13 @@ enum redlock_loss {
     REDLOCK_LOSS_CLOCK
 };
 
+/* One who reads, or who waits, by what all nodes say. */
+struct redlock_result_name {
+    const char *token;
+    int64_t ms; /* for how long it still reads, or has waited */
+    size_t nodes;
+};
+
 /* A node's vote. A lease keeps it in the same form, so a result takes a copy at once. */
 struct redlock_result_vote {
     struct redlock_text *text; /* the error; NULL for none */
@@ -37,6 +44,7 @@ struct redlock_result_vote {
 struct redlock_result_holder {
     const char *token; /* "" for none */
     int64_t ttl_ms;
+    int64_t readers; /* 0: one has it alone */
 };
 
 /* Built on the stack for a callback, with borrowed strings and texts. A copy owns its own. */
@@ -58,6 +66,8 @@ struct redlock_result {
     const char *const *nodes;                    /* `count` names, */
     struct redlock_result_vote *votes;           /* so many votes, */
     const struct redlock_result_holder *holders; /* and so many of these; NULL: none is known */
+    struct redlock_result_name *named;           /* INSPECT: who reads, then who waits; or NULL */
+    size_t named_readers, named_count;           /* how many read; and all */
 };
 
 /* The result of a call that was refused before any node was asked: without votes. NULL if there is

@@ -166,8 +166,10 @@ struct redlock_answer {
      * entries, for redlock_page_next(). Otherwise unset. */
     const char *holder;
     size_t holder_size;
-    const char *first;     /* NAMED_TWICE: likewise, in the first reply */
-    size_t first_size;     /* 0 for none that is a token */
+    /* NAMED_TWICE: likewise, in the first reply. INSPECT, GRANTED or DENIED: who reads or waits,
+     * for redlock_page_next_name(). */
+    const char *first;
+    size_t first_size;     /* 0 for none that is a token, or for nobody */
     int64_t holder_ttl_ms; /* PTTL */
     /* INSPECT, GRANTED or DENIED: how many wait, and since when the first does by the node's clock;
      * -1 for what it cannot tell. */

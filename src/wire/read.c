@@ -281,30 +281,33 @@ static struct redlock_text *why_no_writes(const struct redlock_reply_value *word
     }
 }
 
-/* {holder or nil, PTTL, waiters, time waited}, and what the node said to a write that it
- * refused. */
+/* {holder or nil, PTTL, waiters, time waited}, and what the node said to a write that it refused,
+ * or how many read, and the names of those who read or wait. */
 static bool read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *holder = &reply->elements[0], *ttl = &reply->elements[1];
     const struct redlock_reply_value *waiters = &reply->elements[2], *waited = &reply->elements[3];
-    const struct redlock_reply_value *more = redlock_reply_is_array(reply, 5) ? &reply->elements[4] : NULL;
-    const bool is_read = more != NULL && is_integer(more, 1, INT64_MAX);
-    const struct redlock_reply_value *refused = is_read ? NULL : more;
-    if ((more == NULL ? !redlock_reply_is_array(reply, 4) : !is_read && more->type != REDLOCK_REPLY_STRING) ||
+    const struct redlock_reply_value *more = &reply->elements[4], *names = &reply->elements[5];
+    const bool is_named = redlock_reply_is_array(reply, 6), is_refused = redlock_reply_is_array(reply, 5);
+    if ((is_named ? !is_integer(more, 0, INT64_MAX) || names->type != REDLOCK_REPLY_STRING ||
+                        !redlock_page_is_names(names->bytes, names->size)
+                  : !(is_refused && more->type == REDLOCK_REPLY_STRING) && !redlock_reply_is_array(reply, 4)) ||
         ttl->type != REDLOCK_REPLY_INTEGER || !is_integer(waiters, -1, INT64_MAX) ||
         !is_integer(waited, -1, INT64_MAX)) {
         return false;
     }
-    if (holder->type == REDLOCK_REPLY_NIL && !is_read) {
+    if (holder->type == REDLOCK_REPLY_NIL && (!is_named || more->integer == 0)) {
         answer->vote = REDLOCK_VOTE_DENIED;
-        answer->text = refused == NULL ? NULL : why_no_writes(refused);
-    } else if (holder->type == REDLOCK_REPLY_STRING && ttl->integer >= -1 && refused == NULL) {
+        answer->text = is_refused ? why_no_writes(more) : NULL;
+    } else if (holder->type == REDLOCK_REPLY_STRING && ttl->integer >= -1 && !is_refused) {
         answer->vote = REDLOCK_VOTE_GRANTED;
         name_holder(answer, holder);
         answer->holder_ttl_ms = bounded_ttl_ms(ttl->integer);
-        answer->readers = is_read ? more->integer : 0;
+        answer->readers = is_named ? more->integer : 0;
     } else {
         return false;
     }
+    answer->first = is_named ? names->bytes : NULL;
+    answer->first_size = is_named ? names->size : 0;
     answer->waiters = waiters->integer;
     answer->waited_ms = bounded_ttl_ms(waited->integer);
     return true;

@@ -154,6 +154,22 @@ NODES_TEST(a_writer_becomes_a_reader) {
     assert_true(client.acquire("r", reading).code() == errc::contended);
     assert_true(lease.downgrade());
     redlock::lease beside = client.acquire("r", reading).value();
+    std::size_t named = 0;
+    eventually("both are named by a quorum", [&] {
+        const redlock::expected<void> seen = client.inspect("r");
+        named = 0;
+        while (const std::optional<redlock::lock_reader> reader = seen.result().reader(named)) {
+            assert_true((reader->token == lease.token() || reader->token == beside.token()) && reader->ttl > 0s);
+            named += reader->nodes >= 3;
+        }
+        return named == 2;
+    });
+    std::size_t listed = 0;
+    assert_true(client.list({}, [&](const redlock::listed &lock) {
+        listed += lock.readers == 2;
+        return true;
+    }));
+    assert_true(listed >= 3);
     assert_true(lease.release() && beside.release());
     assert_true(no_keys("r") && lease.downgrade().code() == errc::invalid);
 }
@@ -248,7 +264,11 @@ NODES_TEST(an_acquire_waits) {
             support_fatal("a lease without validity");
         }
     });
-    eventually("it waits", [&client] { return client.statistics().value().queued == 1; });
+    eventually("it waits at a quorum", [&client] {
+        const redlock::expected<void> seen = client.inspect("r");
+        const std::optional<redlock::lock_waiter> waiter = seen.result().waiter(0);
+        return waiter && waiter->nodes >= 3 && waiter->mode == redlock::mode::exclusive && waiter->waited >= 0s;
+    });
     first.reset();
     second.join();
     assert_true(client.statistics().value().handed_over == 1);
@@ -344,10 +364,12 @@ NODES_TEST(reentrant_leases_nest) {
 NODES_TEST(each_step_is_told) {
     struct {
         std::vector<redlock::telemetry_kind> kinds; // only the loop thread writes, before the close
+        std::vector<redlock::mode> modes;
         void *trace = nullptr;
         void operator()(const redlock::telemetry_event &event) {
             if (event.resource == "r") {
                 kinds.push_back(event.kind);
+                modes.push_back(event.mode);
                 trace = event.trace;
             }
         }
@@ -359,13 +381,17 @@ NODES_TEST(each_step_is_told) {
     redlock::acquire_options options = waits(0s);
     options.trace = &span;
     redlock::lease(client, "r", options).extend(2 * patient).value();
+    options.mode = redlock::mode::shared;
+    redlock::lease(client, "r", options).release().value();
     redlock_telemetry snapshot;
     assert_true(client.telemetry(snapshot));
-    assert_int_equal(snapshot.acquire.count, 1);
+    assert_int_equal(snapshot.acquire.count, 2);
     assert_true(client.close() == errc::ok);
     using kind = redlock::telemetry_kind;
-    const std::vector<kind> expected = {kind::started, kind::acquired, kind::extended, kind::released};
+    const std::vector<kind> expected = {kind::started, kind::acquired, kind::extended, kind::released,
+                                        kind::started, kind::acquired, kind::released};
     assert_true(told.kinds == expected);
+    assert_true(told.modes.front() == redlock::mode::exclusive && told.modes.back() == redlock::mode::shared);
     assert_ptr_equal(told.trace, &span);
     assert_string_equal(redlock::name(kind::node_down), "NODE_DOWN");
     assert_true(client.telemetry(snapshot).code() == errc::closed);

@@ -23,7 +23,11 @@ ENDS_WITH(redlock_election_options, expiring_ms);
 ENDS_WITH(redlock_election_event, remaining_ms);
 ENDS_WITH(redlock_tls_options, verify);
 ENDS_WITH(redlock_node_info, shared_error);
-ENDS_WITH(redlock_vote, holder_text);
+ENDS_WITH(redlock_vote, readers);
+ENDS_WITH(redlock_listed, readers);
+ENDS_WITH(redlock_lock_reader, ttl_ms);
+ENDS_WITH(redlock_lock_waiter, reads);
+ENDS_WITH(redlock_telemetry_event, mode);
 
 template <class T>
 constexpr bool moves_only = std::is_nothrow_move_constructible_v<T> &&std::is_nothrow_move_assignable_v<T> &&
@@ -332,6 +336,7 @@ TEST(empty_objects_do_nothing) {
     assert_int_equal(nothing.size(), 0);
     assert_false(nothing.waiters().has_value());
     assert_false(nothing.readers().has_value());
+    assert_false(nothing.reader(0).has_value() || nothing.waiter(0).has_value());
     assert_true(nothing[0].node.empty());
     redlock::result copy(nothing);
     assert_false(static_cast<bool>(copy));

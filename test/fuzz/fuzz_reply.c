@@ -46,7 +46,17 @@ static void check_page(const struct redlock_answer *answer) {
         assert(entry.key_size >= 1 && entry.key_size <= REDLOCK_RESOURCE_SIZE_MAX);
         assert(entry.token_size >= 1 && entry.token_size <= REDLOCK_TOKEN_SIZE_MAX);
         assert(entry.token == entry.key + entry.key_size && entry.token + entry.token_size == at && at <= end);
-        assert(entry.ttl_ms >= -2 && entry.waiters >= -1);
+        assert(entry.ttl_ms >= -2 && entry.waiters >= -1 && entry.readers >= 0);
+    }
+}
+
+static void check_names(const struct redlock_answer *answer) {
+    const char *at = answer->first, *end = at + answer->first_size;
+    struct redlock_page_name name;
+    while (at < end) {
+        assert(redlock_page_next_name(&at, end, &name));
+        assert(name.token_size >= 1 && name.token_size <= REDLOCK_TOKEN_SIZE_MAX && name.ms >= 0);
+        assert(name.token + name.token_size == at && at <= end);
     }
 }
 
@@ -83,8 +93,10 @@ static void check_granted(unsigned kind, const struct redlock_reply *reply, cons
         check_acquired(kind, reply, answer);
         break;
     case REDLOCK_OP_INSPECT:
-        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == (answer->readers > 0 ? 5 : 4));
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == (answer->first != NULL ? 6 : 4));
+        assert(answer->readers == 0 || answer->first != NULL);
         assert(answer->readers >= 0);
+        check_names(answer);
         assert(answer->waiters >= -1 && answer->waited_ms >= -1 && answer->waited_ms <= INT64_MAX / 1000);
         assert(answer->holder_ttl_ms >= -1 && answer->holder_ttl_ms <= INT64_MAX / 1000);
         break;

@@ -46,7 +46,7 @@ static void check(const char *key, const char *value, bool ends, bool ours, bool
             assert_memory_equal(entry.key, key, entry.key_size);
             assert_int_equal(entry.token_size, strlen(value));
             assert_memory_equal(entry.token, value, entry.token_size);
-            assert_int_equal(entry.waiters, 0);
+            assert_true(entry.waiters == 0 && entry.readers == 0);
             assert_true(ends ? entry.ttl_ms > 0 && entry.ttl_ms <= TTL_MS : entry.ttl_ms == -1);
         }
     }
@@ -87,7 +87,7 @@ LIST_TEST(a_lock_that_some_read_is_listed_under_the_lowest_token) {
         assert_int_equal(entry.token_size, strlen(lowest));
         assert_memory_equal(entry.token, lowest, entry.token_size);
         assert_true(entry.ttl_ms > 0 && entry.ttl_ms <= TTL_MS);
-        assert_int_equal(entry.waiters, 0);
+        assert_true(entry.waiters == 0 && entry.readers == 2);
         /* A queue is none, nor is a set of others, or one whose readers have gone. */
         start_anew();
         add_set("door:wait", later, 600000, lowest, 500000, true);

@@ -1,6 +1,7 @@
 /* Shared locks on a real server: who reads with whom, until when, and what others see of it. */
 #include "core/fence.h"
 #include "shared_scripts.h"
+#include "wire/page.h"
 
 TESTS_WITH(scripts_begin, scripts_end);
 
@@ -207,9 +208,65 @@ QUEUE_TEST(who_looks_sees_how_many_read) {
     assert_int_equal(answer.holder_size, strlen(READER_A));
     assert_memory_equal(answer.holder, READER_A, answer.holder_size);
     assert_true(answer.holder_ttl_ms > TTL_MS / 2);
+    static const char *const named[] = {READER_A, READER_B, TRY_A}; /* by their tokens */
+    const char *at = answer.first, *end = at + answer.first_size;
+    struct redlock_page_name reader;
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(redlock_page_next_name(&at, end, &reader));
+        assert_int_equal(reader.token_size, strlen(named[i]));
+        assert_memory_equal(reader.token, named[i], reader.token_size);
+        assert_true(!reader.waits && reader.ms > TTL_MS / 2 && reader.ms <= TTL_MS);
+    }
+    assert_true(redlock_page_next_name(&at, end, &reader));
+    assert_true(reader.waits && reader.ms > 0);
+    assert_memory_equal(reader.token, FIRST, reader.token_size);
+    assert_ptr_equal(at, end);
+    /* Who has ended is not named, and an observer needs no names. */
+    assert_string_equal(server_ask(server, "ZADD", "door", "1", TRY_B), "1");
+    assert_int_equal(inspect().first_size, answer.first_size);
+    struct redlock_message message = message_of(REDLOCK_OP_INSPECT, 0);
+    message.wait_suffix = NULL;
+    answer = ask(&message);
+    assert_int_equal(answer.readers, 3);
+    assert_int_equal(answer.first_size, 0);
     start_anew();
     lock_as(OURS);
-    assert_int_equal(inspect().readers, 0);
+    answer = inspect();
+    assert_true(answer.readers == 0 && answer.first_size == 0);
+}
+
+/* The end of each is told, whatever the number. */
+QUEUE_TEST(a_set_of_others_is_told_as_it_is) {
+    assert_string_equal(server_ask(server, "ZADD", "door", "+inf", "a", "1.7e300", "b", "2795862442151.5", "c"), "3");
+    assert_string_equal(server_ask(server, "PEXPIRE", "door", "600000"), "1");
+    const struct redlock_answer answer = inspect();
+    assert_is(answer.vote, REDLOCK_VOTE_GRANTED);
+    const char *at = answer.first, *end = at + answer.first_size;
+    struct redlock_page_name reader;
+    for (int64_t i = 0; i < 3; i++) {
+        assert_true(redlock_page_next_name(&at, end, &reader));
+        assert_int_equal(reader.token[0], 'a' + i);
+        assert_true(i == 2 ? reader.ms > 900000000000 : reader.ms == INT64_C(90000000000000));
+    }
+    assert_ptr_equal(at, end);
+}
+
+QUEUE_TEST(no_more_than_a_thousand_are_named) {
+    char entry[2][32], ends_at[24];
+    (void)snprintf(ends_at, sizeof ends_at, "%lld", (long long)(server_now_us() / 1000 + 2 * TTL_MS));
+    for (int i = 0; i < 1010; i++) {
+        (void)snprintf(entry[0], sizeof entry[0], "%04ds", i);
+        (void)server_ask(server, "ZADD", "door", ends_at, entry[0]);
+    }
+    assert_string_equal(server_ask(server, "PEXPIRE", "door", "600000"), "1");
+    const struct redlock_answer answer = inspect();
+    const char *at = answer.first, *end = at + answer.first_size;
+    struct redlock_page_name reader;
+    int named = 0;
+    while (redlock_page_next_name(&at, end, &reader)) {
+        named++;
+    }
+    assert_true(at == end && named == 1000 && answer.readers == 1000);
 }
 
 /* What a reader of this number would be told: its counter. */

@@ -9,7 +9,7 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../packaging/completions" && pwd
 mkdir "$work/bin"
 ln -s "$REDLOCK_TOOL" "$work/bin/redlock"
 PATH=$work/bin:$PATH
-commands=(run elect acquire extend release clear status help)
+commands=(run elect acquire extend downgrade release clear status help)
 touch "$work/nodes-of-test"
 
 # Each prints what its shell offers for this line, one a line, sorted.

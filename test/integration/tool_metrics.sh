@@ -67,6 +67,8 @@ has 'redlock_lock_nodes_held\{resource="backup"\} 3'
 has 'redlock_lock_nodes_free\{resource="nobody"\} 3'
 has 'redlock_lock_ttl_seconds\{resource="backup"\} 3(59[0-9]|600)\.[0-9]{3}'
 has 'redlock_lock_waiters\{resource="backup"\} 0'
+has 'redlock_lock_readers\{resource="backup"\} 0'
+has 'redlock_lock_readers\{resource="nobody"\} 0'
 has 'redlock_lock_holder_info\{holder="a\\"b\\\\x5cc",resource="backup"\} 1'
 checks=$((checks + 1))
 ! grep -Eq '[0-9a-f]{31}' "$out" || fail 'a token is printed'

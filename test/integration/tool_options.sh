@@ -5,7 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-commands=(run elect acquire extend release clear status)
+commands=(run elect acquire extend downgrade release clear status)
 shown=(no-clock-guard) # the help has it in the text of --clock-guard
 
 # Each prints "NAME LETTER VALUE" for each option of a command ('' for those before a command),

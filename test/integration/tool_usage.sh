@@ -16,7 +16,7 @@ bad() {
     is "the number of lines for $*" "$(wc -l <"$err")" 1
 }
 
-for command in run elect acquire extend release clear status; do
+for command in run elect acquire extend downgrade release clear status; do
     expect 0 "$t" "$command" --help
     says "$out" "^usage: redlock $command"
     says "$out" "exit status:"
@@ -32,7 +32,7 @@ done
 statuses_of() { # [COMMAND]
     "$t" ${1:+"$1"} --help | sed -nE '/^exit status:/,/^$/s/^ *([0-9]+)(, [0-9]+| \+ n)?  .*/\1/p'
 }
-for command in '' run elect acquire extend release clear status; do
+for command in '' run elect acquire extend downgrade release clear status; do
     is "the statuses of $command" "$(statuses_of "$command" | xargs)" "$(statuses_of "$command" | sort -nu | xargs)"
 done
 is "the statuses of run" "$(statuses_of run | xargs)" "0 64 69 70 71 74 75 76 126"
@@ -49,7 +49,7 @@ done
 # What a user needs comes first.
 is 'the first options of run' "$("$t" run --help | sed -n '/^options:$/,/^$/p' | grep -oE -- '^.{6}--[a-z-]+' |
     grep -oE -- '--.*' | tr '\n' ' ')" \
-    '--nodes --ttl --wait --contended-status --at-least --max-time --grace --fence --lock-delay --holder '
+    '--nodes --ttl --wait --shared --contended-status --at-least --max-time --grace --fence --lock-delay --holder '
 expect 0 "$t" --help
 says "$out" '^usage: redlock'
 says "$out" 'acquire RESOURCE'
@@ -107,6 +107,15 @@ never_says "$err" hunter2
 bad 'more than 31' -n "$(printf '127.0.0.1:%d,' {1..31})127.0.0.1:99" acquire r
 bad 'after the command' -n $some -t 1s acquire r
 bad 'release has no option --ttl' -n $some release -t 1s r token
+# What is refused of shared locks, and why.
+bad 'an election is never shared, because one leads; .*give --shared to run or acquire; see' -n $some \
+    elect --shared r -- true
+bad 'an election is never shared' -n $some elect -s --observe r
+bad 'status has no option --shared' -n $some status --shared r
+bad 'there is no upgrade: two who read, .*would wait for each other; release the lock, and acquire it again' \
+    -n $some upgrade r token
+bad 'downgrade needs a RESOURCE and a TOKEN' -n $some downgrade r
+bad 'downgrade has no option --shared' -n $some downgrade --shared r token
 bad 'acquire has no option --grace' -n $some acquire --grace 1s r
 bad 'one RESOURCE, but got 0' -n $some acquire
 bad 'one RESOURCE, but got 2' -n $some acquire a b

@@ -52,6 +52,9 @@ lock() {
     echo "+ redlock --node-timeout 10s $*" >&2
     "$tool" --node-timeout 10s "$@"
 }
+as_operator() {
+    REDLOCK_NODES=redis://operator:secret@127.0.0.1:$port "$tool" --node-timeout 10s "$@"
+}
 lock status >"$work/status" || { cat "$work/status"; exit 1; }
 token=$(lock acquire -t 10m lock:acl)
 lock extend -t 10m lock:acl "$token"
@@ -79,11 +82,30 @@ lock release lock:acl "$token"
 wait "$waiter" || { cat "$work/words" "$work/status"; exit 1; }
 ! grep -E 'cannot keep|NOPERM' "$work/words" "$work/status" || exit 1
 lock release lock:acl "$(<"$work/waiter")"
+# Those who read, one who wrote before, and one who waits behind them.
+first=$(lock acquire -t 10m --shared lock:acl)
+second=$(lock acquire -t 10m --shared --fence lock:acl)
+lock extend -t 10m lock:acl "$first"
+lock release lock:acl "${second% *}"
+lock release lock:acl "$first"
+first=$(lock acquire -t 10m lock:acl)
+lock downgrade -t 10m lock:acl "$first"
+lock -v acquire -t 10m -w 30s lock:acl >"$work/waiter" 2>"$work/words" &
+waiter=$!
+for ((looks = 0; looks < 600; looks++)); do
+    as_operator status lock:acl >"$work/status" 2>/dev/null
+    ! grep -q '^lock:acl: read by .*; 1 waits, for ' "$work/status" || break
+done
+grep -q '^lock:acl: read by .*; 1 waits, for ' "$work/status" || { cat "$work/status" "$work/words"; exit 1; }
+lock release lock:acl "$first"
+wait "$waiter" || { cat "$work/words" "$work/status"; exit 1; }
+lock release lock:acl "$(<"$work/waiter")"
+lock acquire -t 10m --shared lock:acl
+as_operator clear --yes lock:acl >"$work/status" 2>&1 || { cat "$work/status"; exit 1; }
+[[ $(locker exists lock:acl) == 0 ]] || { echo "the key is still there after clear"; exit 1; }
+[[ $(as_operator status) != *'no shared locks'* ]] || { echo "the operator lacks rights of shared locks"; exit 1; }
 # The operator lists and clears; the user that only locks cannot list, and is told so.
 token=$(lock acquire -t 10m --holder me lock:acl)
-as_operator() {
-    REDLOCK_NODES=redis://operator:secret@127.0.0.1:$port "$tool" --node-timeout 10s "$@"
-}
 as_operator status --all >"$work/status" || { cat "$work/status"; exit 1; }
 grep -Eq '^lock:acl +held +1/1 .* me$' "$work/status" || { echo "it is not listed:"; cat "$work/status"; exit 1; }
 [[ $(as_operator --json status --all) != *'"listed":false'* ]] || { echo "the operator cannot list"; exit 1; }

@@ -43,6 +43,6 @@ count=$(wc -l <<<"$found")
 # shellcheck disable=SC2016 # Markdown
 sed '/^| `lost`/d; s/^\(| `started`.*\) |$/\1, more |/' "$page" >"$work/page"
 difference=$(diff <(listed "$work/page") <(echo "$found")) && { echo "control failed: a wrong page was taken"; exit 1; }
-[[ $difference == *'< started 3 yes'* && $difference == *'> lost 4 yes'* ]] ||
+[[ $difference == *'< started 4 yes'* && $difference == *'> lost 4 yes'* ]] ||
     { echo "control failed: $difference"; exit 1; }
 echo "$count probes"

@@ -160,7 +160,7 @@ static bool close_numbers(const char *a, const char *b) {
                                      TTL_LEEWAY_MS / 1000 * INT64_C(1000000000)};
     char *end_a, *end_b;
     long long first = strtoll(a, &end_a, 10), second = strtoll(b, &end_b, 10);
-    if (end_a == a || end_b == b || *end_a != *end_b || (*end_a != '\0' && *end_a != '\n')) {
+    if (end_a == a || end_b == b || *end_a != *end_b || (*end_a != '\0' && *end_a != '\n' && *end_a != ' ')) {
         return false;
     }
     for (unsigned i = 4; i-- > 0;) {
@@ -171,9 +171,22 @@ static bool close_numbers(const char *a, const char *b) {
     return false;
 }
 
+static bool same_word(const char *a, const char *b) {
+    const size_t size = strcspn(a, " \n");
+    return (strcspn(b, " \n") == size && memcmp(a, b, size) == 0) || close_numbers(a, b);
+}
+
+/* The names of readers have numbers between them. */
 static bool same_line(const char *a, const char *b) {
-    size_t size = strcspn(a, "\n");
-    return (strcspn(b, "\n") == size && memcmp(a, b, size) == 0) || close_numbers(a, b);
+    while (same_word(a, b)) {
+        a += strcspn(a, " \n");
+        b += strcspn(b, " \n");
+        if (*a != ' ' || *b != ' ') {
+            return *a != ' ' && *b != ' ';
+        }
+        a++, b++;
+    }
+    return false;
 }
 
 static bool is_seconds(const char *line) {

@@ -179,7 +179,8 @@ void fake_node_command(struct fake_node *node, const char *bytes, size_t size, s
     reply->type = REDLOCK_REPLY_NONE;
     reply->integer = 0;
     reply->bytes = NULL;
-    reply->size = 0;
+    reply->size = reply->names_size = 0;
+    reply->names = "";
     reply->shape = FAKE_INSPECT;
     reply->seconds[0] = reply->micros[0] = '\0';
     node->wrote = false;
@@ -249,12 +250,13 @@ void fake_reply_flatten(const struct fake_reply *reply, struct redlock_reply *fl
         put_integer(flat, reply->rank);
         put_integer(flat, reply->ttl_ms);
         break;
-    case FAKE_INSPECT_READ:
+    case FAKE_INSPECT_NAMED:
         put(flat, REDLOCK_REPLY_STRING, reply->bytes, reply->size);
         put_integer(flat, reply->integer);
         put_integer(flat, reply->rank);
         put_integer(flat, reply->ttl_ms);
         put_integer(flat, reply->readers);
+        put(flat, REDLOCK_REPLY_STRING, reply->names, reply->names_size);
         break;
     case FAKE_NUMBER_AND_VALUE:
         put_integer(flat, reply->integer);

@@ -15,6 +15,7 @@
 #define FAKE_NAME_MAX  32
 #define FAKE_VALUE_MAX 64
 #define FAKE_TEXT_MAX  96
+#define FAKE_NAMES_MAX 8192
 #define FAKE_ID_MAX    40
 #define FAKE_NO_TTL    INT64_C(-1)
 
@@ -69,14 +70,15 @@ struct fake_node {
     /* PUBSUB NUMSUB: whether somebody subscribes to this channel. */
     bool (*hears)(void *ctx, const char *channel, size_t channel_size);
     void *publish_ctx;
-    struct fake_part parts[FAKE_PARTS_MAX]; /* last: those from part_count on are never read */
+    struct fake_part parts[FAKE_PARTS_MAX]; /* those from part_count on are never read */
+    char named[FAKE_NAMES_MAX];             /* what the last reply's point to */
 };
 
 /* The elements of an array. The seconds and microseconds of TIME may follow all but the last
  * kind. */
 enum fake_shape {
     FAKE_INSPECT,          /* STRING or NIL (in bytes), integer, rank, ttl_ms */
-    FAKE_INSPECT_READ,     /* the same, then readers */
+    FAKE_INSPECT_NAMED,    /* the same, then readers and names */
     FAKE_NUMBER_AND_VALUE, /* ACQUIRE, FENCE, EXTEND: integer, STRING or NIL */
     FAKE_WAIT,             /* the same, then ttl_ms and rank */
     FAKE_TIME
@@ -90,6 +92,8 @@ struct fake_reply {
     size_t size;
     enum fake_shape shape; /* of an ARRAY */
     int64_t ttl_ms, rank, readers;
+    const char *names; /* in the node, until its next command */
+    size_t names_size;
     char seconds[16], micros[8]; /* "": without a time */
     char text[FAKE_TEXT_MAX];
 };

@@ -69,5 +69,8 @@ void fake_join(struct fake_node *node, const struct sim_argument *lock, const st
 void fake_end_reading(struct fake_node *node, struct fake_key *lock, struct fake_part *part);
 /* The lowest token of those who read by now; NULL for nobody. Counts them. */
 const struct fake_part *fake_lowest(const struct fake_node *node, const struct fake_key *lock, unsigned *reading);
+/* Adds a name, or those of all who read now, as an INSPECT tells them. */
+void fake_name(struct fake_node *node, struct fake_reply *reply, char kind, const struct fake_part *part, int64_t ms);
+void fake_name_readers(struct fake_node *node, const struct fake_key *lock, struct fake_reply *reply);
 
 #endif

@@ -177,32 +177,30 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, in
     }
 }
 
+static int64_t waited_ms(const struct fake_node *node, const struct fake_part *part) {
+    const int64_t waited_us = node->now_us - part->ticket;
+    return waited_us < 0 ? 0 : waited_us / 1000;
+}
+
 void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     char name[2 * FAKE_NAME_MAX], hash[2 * FAKE_NAME_MAX + 2];
     const struct sim_argument queue = join(&a[0], &a[1], name);
     const struct sim_argument waiters = join(&queue, &(struct sim_argument){"er", 2}, hash);
-    const struct fake_part *first = NULL;
+    struct fake_part *parts[FAKE_PARTS_MAX];
     struct fake_key *set, *fields;
     reply->rank = reply->ttl_ms = -1;
     if (a[1].size == 0 || !fake_find_set(node, &queue, FAKE_ZSET, &set)) {
         return;
     }
     const bool readable = fake_find_set(node, &waiters, FAKE_HASH, &fields);
-    reply->rank = 0;
-    for (unsigned i = 0; i < node->part_count; i++) {
-        const struct fake_part *part = &node->parts[i];
-        if (!fake_is_part_of(part, set)) {
-            continue;
+    const unsigned count = fake_sort_parts(node, set, parts);
+    reply->rank = readable ? 0 : count;
+    for (unsigned i = 0; readable && i < count; i++) {
+        if (fake_is_living(node, fake_find_part(node, fields, parts[i]->token, parts[i]->token_size), NULL)) {
+            reply->ttl_ms = reply->rank++ == 0 ? waited_ms(node, parts[i]) : reply->ttl_ms;
+            if (i < 64) {
+                fake_name(node, reply, 'w', parts[i], waited_ms(node, parts[i]));
+            }
         }
-        if (!readable) {
-            reply->rank++;
-        } else if (fake_is_living(node, fake_find_part(node, fields, part->token, part->token_size), NULL)) {
-            reply->rank++;
-            first = first == NULL || fake_is_before(part, first) ? part : first;
-        }
-    }
-    if (first != NULL) {
-        const int64_t waited_us = node->now_us - first->ticket;
-        reply->ttl_ms = waited_us < 0 ? 0 : waited_us / 1000;
     }
 }

@@ -10,7 +10,6 @@
 
 static void run_inspect(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     const struct fake_key *key = fake_find(node, &a[0]);
-    fake_queue_look(node, a, reply);
     reply->readers = 0;
     if (fake_is_read(node, key)) {
         unsigned reading;
@@ -19,11 +18,15 @@ static void run_inspect(struct fake_node *node, const struct sim_argument *a, st
         reply->bytes = reading > 0 ? reply->text : NULL;
         reply->size = lowest->token_size;
         reply->readers = reading;
+        if (a[1].size > 0) {
+            fake_name_readers(node, key, reply);
+        }
     } else if (key != NULL) {
         fake_reply_value(reply, key);
     }
+    fake_queue_look(node, a, reply);
     reply->type = REDLOCK_REPLY_ARRAY;
-    reply->shape = reply->readers > 0 ? FAKE_INSPECT_READ : FAKE_INSPECT;
+    reply->shape = reply->readers > 0 || reply->names_size > 0 ? FAKE_INSPECT_NAMED : FAKE_INSPECT;
     reply->integer = fake_ttl(node, key);
 }
 

@@ -1,5 +1,7 @@
 /* What the script SHARE does, on the fake node: those who read a lock together. The ticket of an
  * entry is the time when it ends. */
+#include <stdlib.h>
+
 #include "base/holder.h"
 #include "core/planted.h"
 #include "fake_queue.h"
@@ -64,6 +66,39 @@ const struct fake_part *fake_lowest(const struct fake_node *node, const struct f
         }
     }
     return lowest;
+}
+
+static int compare_tokens(const void *left, const void *right) {
+    const struct fake_part *a = *(const struct fake_part *const *)left, *b = *(const struct fake_part *const *)right;
+    const int order = memcmp(a->token, b->token, a->token_size < b->token_size ? a->token_size : b->token_size);
+    return order != 0 ? order : (int)a->token_size - (int)b->token_size;
+}
+
+void fake_name(struct fake_node *node, struct fake_reply *reply, char kind, const struct fake_part *part, int64_t ms) {
+    char *at = node->named + reply->names_size;
+    if (reply->names_size > FAKE_NAMES_MAX - FAKE_VALUE_MAX - 32) {
+        return;
+    }
+    at = fake_bytes(at, &kind, 1);
+    at = fake_bytes(fake_digits(fake_bytes(at, " ", 1), part->token_size, 1), " ", 1);
+    at = fake_bytes(fake_digits(at, (uint64_t)ms, 1), " ", 1);
+    at = fake_bytes(at, part->token, part->token_size);
+    reply->names_size = (size_t)(at - node->named);
+    reply->names = node->named;
+}
+
+void fake_name_readers(struct fake_node *node, const struct fake_key *lock, struct fake_reply *reply) {
+    const struct fake_part *reading[FAKE_PARTS_MAX];
+    size_t count = 0;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        if (fake_is_part_of(&node->parts[i], lock) && node->parts[i].ticket >= node->now_ms) {
+            reading[count++] = &node->parts[i];
+        }
+    }
+    qsort(reading, count, sizeof reading[0], compare_tokens);
+    for (size_t i = 0; i < count; i++) {
+        fake_name(node, reply, 'r', reading[i], reading[i]->ticket - node->now_ms);
+    }
 }
 
 static struct fake_part *entry_of(struct fake_node *node, const struct fake_key *lock,

@@ -232,6 +232,10 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     } else {
         const char *form = bytes->forms[event->node];
         fake_node_command(&node->fake, form != NULL ? form : bytes->bytes, bytes->size, &reply->fake);
+        if (reply->fake.names_size > 0) { /* the node's next command writes there */
+            reply->fake.names =
+                memcpy(sim_arena(world, reply->fake.names_size), reply->fake.names, reply->fake.names_size);
+        }
     }
     sim_spec_executed(world, event->client, event->node, bytes, holder, &reply->fake);
     sim_quarantine_check(world, event->node, bytes, holder);

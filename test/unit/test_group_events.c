@@ -65,6 +65,37 @@ TOLD_TEST(a_lock_and_its_release_are_told, three_told) {
     assert_nothing_told();
 }
 
+/* Of a lease that has the lock alone, until it is downgraded. */
+TOLD_TEST(the_mode_is_told, three_told) {
+    redlock_acquire_options options = traced_options();
+    redlock_lease *lease = take(&options, &seen);
+    assert_told(STARTED, ACQUIRED);
+    assert_is(told[0].event.mode, REDLOCK_EXCLUSIVE);
+    assert_is(last()->event.mode, REDLOCK_EXCLUSIVE);
+    assert_is(redlock_downgrade(lease, NULL, NULL), REDLOCK_OK);
+    two(REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    assert_told(EXTENDED);
+    assert_is(last()->event.mode, REDLOCK_SHARED);
+    redlock_lease_forget(lease);
+    assert_told(FORGOTTEN);
+    assert_is(last()->event.mode, REDLOCK_SHARED);
+    options.mode = REDLOCK_SHARED;
+    const unsigned before = told_count;
+    lease = take(&options, &seen);
+    assert_told(STARTED, ACQUIRED);
+    assert_is(told[before].event.mode, REDLOCK_SHARED);
+    assert_is(last()->event.mode, REDLOCK_SHARED);
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    strcpy(token, redlock_lease_token(lease));
+    redlock_lease_forget(lease);
+    assert_told(FORGOTTEN);
+    assert_is(redlock_group_adopt(fake.group, "r", token, NULL, &lease), REDLOCK_OK);
+    assert_told(ADOPTED);
+    assert_is(last()->event.mode, REDLOCK_SHARED);
+    redlock_lease_forget(lease);
+    assert_told(FORGOTTEN);
+}
+
 /* The key prefix is no part of the resource. A fencing token is told. */
 TOLD_TEST(a_fencing_token_is_told, three_told) {
     const uint64_t proposed = acquire_fenced(&seen);

@@ -6,7 +6,7 @@
 
 struct listed {
     unsigned count;
-    char text[512];   /* "node resource ttl waiters;" for each */
+    char text[512];   /* "node resource ttl waiters readers;" for each */
     unsigned stop_at; /* this call says stop; 0: none */
     bool closes;      /* the first call closes the group */
     struct seen seen;
@@ -21,8 +21,8 @@ static bool each(const redlock_listed *lock, void *data) {
     assert_int_equal(listed->seen.count, 0); /* the result comes last */
     assert_int_equal(lock->size, sizeof *lock);
     assert_string_equal(lock->token, TOKEN);
-    (void)snprintf(listed->text + used, sizeof listed->text - used, "%zu %s %lld %lld;", lock->node, lock->resource,
-                   (long long)lock->ttl_ms, (long long)lock->waiters);
+    (void)snprintf(listed->text + used, sizeof listed->text - used, "%zu %s %lld %lld %lld;", lock->node,
+                   lock->resource, (long long)lock->ttl_ms, (long long)lock->waiters, (long long)lock->readers);
     listed->count++;
     if (listed->closes && listed->count == 1) {
         redlock_group_drain(fake.group, count_drained, &drained);
@@ -63,19 +63,19 @@ GROUP_TEST(pages_follow_each_other_until_the_cursor_is_0, five_nodes) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_LIST), 5);
     assert_string_equal(fake.sent[0].pattern, "locks:job*");
     assert_true(fake.sent[0].others && fake.sent[0].by_source);
-    page(0, "9 32 600 1 locks:job" TOKEN "10 32 -1 -1 locks:jobs" TOKEN, 7, 0);
-    assert_string_equal(listed.text, "0 job 600 1;0 jobs -1 -1;");
+    page(0, "9 32 600 1 0 locks:job" TOKEN "10 32 -1 -1 3 locks:jobs" TOKEN, 7, 0);
+    assert_string_equal(listed.text, "0 job 600 1 0;0 jobs -1 -1 3;");
     fake_env_pass_ms(&fake, 3);
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST)->cursor, 7);
     page(0, "", 9, 2); /* an empty page is not the last */
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST)->cursor, 9);
-    page(0, "9 32 5 0 locks:job" TOKEN, 0, 1);
+    page(0, "9 32 5 0 0 locks:job" TOKEN, 0, 1);
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST));
     page(1, "", 0, 0);
     page(2, "", 0, 0);
     fake_env_answer(&fake, 3, REDLOCK_OP_LIST, REDLOCK_VOTE_FAILED);
     assert_int_equal(listed.seen.count, 0);
-    page(4, "9 32 5 0 locks:job" TOKEN, 11, 0);
+    page(4, "9 32 5 0 0 locks:job" TOKEN, 11, 0);
     fake_env_answer(&fake, 4, REDLOCK_OP_LIST, REDLOCK_VOTE_UNKNOWN);
     fake_env_turn(&fake);
     assert_int_equal(listed.count, 4);
@@ -119,20 +119,20 @@ GROUP_TEST(a_page_that_came_too_late_is_asked_for_again, five_nodes) {
     struct listed listed = {0};
     list(NULL, &listed);
     assert_asked(0, 0, 250);
-    page(0, "7 32 5 0 locks:a" TOKEN, 7, 0);
+    page(0, "7 32 5 0 0 locks:a" TOKEN, 7, 0);
     for (uint64_t cursor = 7; cursor < 9; cursor++) {
         assert_asked(0, cursor, 250);
         time_out(0, REDLOCK_VOTE_UNKNOWN);
         assert_asked(0, cursor, 62);
         time_out(0, REDLOCK_VOTE_UNKNOWN);
         assert_asked(0, cursor, 15);
-        page(0, cursor == 7 ? "" : "7 32 5 0 locks:b" TOKEN, cursor + 1, 0);
+        page(0, cursor == 7 ? "" : "7 32 5 0 0 locks:b" TOKEN, cursor + 1, 0);
     }
     page(0, "", 0, 0);
     page(1, "", 0, 0);
     time_out(2, REDLOCK_VOTE_UNKNOWN);
     page(2, "", 0, 0);
-    assert_string_equal(listed.text, "0 a 5 0;0 b 5 0;");
+    assert_string_equal(listed.text, "0 a 5 0 0;0 b 5 0 0;");
     fake_env_votes(&fake, REDLOCK_OP_LIST, "...UU");
     fake_env_turn(&fake);
     assert_is(listed.seen.code, REDLOCK_OK);
@@ -191,18 +191,19 @@ GROUP_TEST(nodes_that_refuse_fail_at_once, five_nodes) {
 GROUP_TEST(keys_that_are_no_names_are_left_out, five_nodes) {
     struct listed listed = {0};
     list(NULL, &listed);
-    page(0, "6 32 5 0 locks:" TOKEN "5 32 5 0 other" TOKEN "9 32 -2 0 locks:old" TOKEN "7 32 5 0 locks:r" TOKEN, 0, 0);
-    assert_string_equal(listed.text, "0 r 5 0;");
+    page(0, "6 32 5 0 0 locks:" TOKEN "5 32 5 0 0 other" TOKEN "9 32 -2 0 0 locks:old" TOKEN "7 32 5 0 0 locks:r" TOKEN,
+         0, 0);
+    assert_string_equal(listed.text, "0 r 5 0 0;");
 }
 
 GROUP_TEST(a_callback_stops_it, five_nodes) {
     struct listed listed = {.stop_at = 1};
     list(NULL, &listed);
-    page(0, "7 32 5 0 locks:a" TOKEN "7 32 5 0 locks:b" TOKEN, 3, 0);
+    page(0, "7 32 5 0 0 locks:a" TOKEN "7 32 5 0 0 locks:b" TOKEN, 3, 0);
     assert_int_equal(listed.count, 1);
     assert_seen(listed.seen, 1, REDLOCK_ERR_CANCELLED);
     for (unsigned i = 1; i < 5; i++) {
-        page(i, "7 32 5 0 locks:a" TOKEN, 3, 0); /* too late: told to nobody */
+        page(i, "7 32 5 0 0 locks:a" TOKEN, 3, 0); /* too late: told to nobody */
     }
     assert_int_equal(listed.count, 1);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_LIST), 0);
@@ -218,7 +219,7 @@ GROUP_TEST(a_close_ends_it, five_nodes) {
     assert_seen(listed.seen, 1, REDLOCK_ERR_CLOSED);
     assert_is(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_CLOSED);
     for (unsigned i = 0; i < 5; i++) {
-        page(i, "7 32 5 0 locks:a" TOKEN, 3, 0);
+        page(i, "7 32 5 0 0 locks:a" TOKEN, 3, 0);
     }
     fake_env_turn(&fake);
     assert_int_equal(listed.count, 0);
@@ -229,7 +230,7 @@ GROUP_TEST(a_callback_may_close, five_nodes) {
     struct listed listed = {.closes = true};
     drained = 0;
     list(NULL, &listed);
-    page(0, "7 32 5 0 locks:a" TOKEN "7 32 5 0 locks:b" TOKEN, 3, 0);
+    page(0, "7 32 5 0 0 locks:a" TOKEN "7 32 5 0 0 locks:b" TOKEN, 3, 0);
     fake_env_turn(&fake);
     assert_int_equal(listed.count, 1);
     assert_seen(listed.seen, 1, REDLOCK_ERR_CLOSED);
@@ -246,7 +247,7 @@ GROUP_TEST(without_memory_it_says_so, five_nodes) {
     assert_int_equal(statistics().requests_pending, 0);
     list(NULL, &listed);
     memory_fails_at(1);
-    page(0, "7 32 5 0 locks:a" TOKEN, 3, 0);
+    page(0, "7 32 5 0 0 locks:a" TOKEN, 3, 0);
     for (unsigned i = 1; i < 5; i++) {
         page(i, "", 0, 0);
     }
@@ -275,6 +276,6 @@ GROUP_TEST(the_prefix_means_itself, starred) {
     struct listed listed = {0};
     list(NULL, &listed);
     assert_string_equal(fake.sent[0].pattern, "a\\*\\[b\\]\\\\\\?\\-\\^:*");
-    page(0, "11 32 5 0 a*[b]\\?-^:r" TOKEN, 0, 0);
-    assert_string_equal(listed.text, "0 r 5 0;");
+    page(0, "11 32 5 0 0 a*[b]\\?-^:r" TOKEN, 0, 0);
+    assert_string_equal(listed.text, "0 r 5 0 0;");
 }

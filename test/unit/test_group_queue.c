@@ -348,3 +348,72 @@ GROUP_TEST(an_inspection_tells_how_many_read, five_nodes) {
         assert_int_equal(count_readers(rows[i].readers), rows[i].told);
     }
 }
+
+#define READS_LATE "0000000000000001aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaas"
+
+/* Writes "token nodes ms" for each, with what separates them. */
+static void write_name(char *names, const char *separator, const char *token, size_t nodes, int64_t ms) {
+    const size_t used = strlen(names);
+    (void)snprintf(names + used, 128 - used, "%s%s %zu %lld", separator, token, nodes, (long long)ms);
+}
+
+static void see_names(const redlock_result *result, void *data) {
+    redlock_lock_reader reader = {.size = sizeof reader};
+    redlock_lock_waiter waiter = {.size = sizeof waiter};
+    redlock_vote vote = {.size = sizeof vote};
+    redlock_result *copy = redlock_result_copy(result);
+    assert_non_null(copy);
+    for (size_t i = 0; redlock_result_reader(copy, i, &reader) == REDLOCK_OK; i++) {
+        write_name(data, ",", reader.token, reader.nodes, reader.ttl_ms);
+        assert_string_equal(reader.holder_text, redlock_token_holder(reader.token));
+    }
+    for (size_t i = 0; redlock_result_waiter(copy, i, &waiter) == REDLOCK_OK; i++) {
+        write_name(data, waiter.reads ? "|s " : "|", waiter.token, waiter.nodes, waiter.waited_ms);
+        assert_string_equal(waiter.holder_text, redlock_token_holder(waiter.token));
+    }
+    assert_is(redlock_result_vote(copy, 0, &vote), REDLOCK_OK);
+    assert_int_equal(vote.readers, vote.kind == REDLOCK_VOTE_GRANTED ? 1 : 0);
+    reader.size = waiter.size = 0;
+    assert_is(redlock_result_reader(copy, 0, &reader), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_waiter(copy, 0, &waiter), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_reader(copy, 0, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_waiter(copy, 0, NULL), REDLOCK_ERR_INVALID);
+    redlock_result_free(copy);
+}
+
+/* By their tokens, each on how many nodes; how long a quorum of them will have it, or the median of
+ * how long it has waited there. */
+GROUP_TEST(an_inspection_names_those_who_read_and_those_who_wait, five_nodes) {
+    static const struct {
+        const char *names[5]; /* NULL: nobody reads or waits there */
+        const char *told;
+    } rows[] = {
+        {{NULL, NULL, NULL, NULL, NULL}, ""},
+        {{"r 1 50 br 2 10 aa", "r 2 11 aar 1 51 b", "r 1 52 br 2 12 aa", "r 2 13 aar 1 53 b", NULL}, ",aa 4 11,b 4 51"},
+        /* Below a quorum, the longest; one name is the beginning of another. */
+        {{"r 1 5 a", "r 2 7 ab", "r 1 9 a", NULL, NULL}, ",a 2 9,ab 1 7"},
+        /* A node that names one twice is one node. */
+        {{"r 1 5 ar 1 5 ar 1 5 a", "", "", "", ""}, ",a 1 5"},
+        {{"r 4 20 a@w3r 3 1 0@b", "r 4 30 a@w3", "r 4 40 a@w3", "r 4 10 a@w3", "r 4 50 a@w3"}, ",0@b 1 1,a@w3 5 30"},
+        /* Some nodes also tell who waits; one was handed over meanwhile. */
+        {{"r 1 5 bw 2 70 a2w 2 90 a1", "w 2 91 a1", "w 2 71 a2w 2 99 a1", NULL, "r 2 9 a1"},
+         ",a1 1 9,b 1 5|a1 3 91|a2 2 70"},
+        {{"w 49 3 " READS_LATE, NULL, NULL, NULL, NULL}, "|s " READS_LATE " 1 3"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char told[128] = "";
+        assert_is(redlock_group_inspect(fake.group, "r", see_names, told), REDLOCK_OK);
+        for (unsigned node = 0; node < 5; node++) {
+            const char *names = rows[i].names[node];
+            const bool read = names != NULL && names[0] != 'w';
+            fake_env_answer_as(&fake, node, REDLOCK_OP_INSPECT,
+                               (struct redlock_answer){.vote = read ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED,
+                                                       .holder = "a",
+                                                       .holder_size = 1,
+                                                       .first = names,
+                                                       .first_size = names == NULL ? 0 : strlen(names),
+                                                       .readers = read});
+        }
+        assert_string_equal(told, rows[i].told);
+    }
+}

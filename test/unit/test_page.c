@@ -50,9 +50,9 @@ static struct redlock_answer page_of(const char *cursor, const char *entries, in
 
 TEST(a_page_has_entries_a_cursor_and_what_was_not_read) {
     struct redlock_page_entry entry;
-    struct redlock_answer answer = page_of("17", "1 2 600 0 abb4 1 -1 -1 a 1tx9 9 0 12 9", 3);
+    struct redlock_answer answer = page_of("17", "1 2 600 0 0 abb4 1 -1 -1 3 a 1tx9 9 0 12 0 9", 3);
     assert_is(answer.vote, REDLOCK_VOTE_UNKNOWN); /* the last one is cut */
-    answer = page_of("17", "1 2 600 0 abb4 1 -1 -1 a 1tx", 3);
+    answer = page_of("17", "1 2 600 0 0 abb4 1 -1 -1 3 a 1tx", 3);
     assert_is(answer.vote, REDLOCK_VOTE_GRANTED);
     assert_int_equal(answer.cursor, 17);
     assert_int_equal(answer.unread, 3);
@@ -62,12 +62,12 @@ TEST(a_page_has_entries_a_cursor_and_what_was_not_read) {
     assert_int_equal(entry.token_size, 2);
     assert_memory_equal(entry.token, "bb", 2);
     assert_int_equal(entry.ttl_ms, 600);
-    assert_int_equal(entry.waiters, 0);
+    assert_true(entry.waiters == 0 && entry.readers == 0);
     assert_true(redlock_page_next(&at, end, &entry));
     assert_int_equal(entry.key_size, 4);
     assert_memory_equal(entry.key, "a 1t", 4);
     assert_int_equal(entry.ttl_ms, -1);
-    assert_int_equal(entry.waiters, -1);
+    assert_true(entry.waiters == -1 && entry.readers == 3);
     assert_ptr_equal(at, end);
     assert_false(redlock_page_next(&at, end, &entry));
     answer = page_of("0", "", 0);
@@ -78,9 +78,10 @@ TEST(a_page_has_entries_a_cursor_and_what_was_not_read) {
 
 TEST(a_page_with_a_fault_is_unknown) {
     static const char *const pages[] =
-        LIST("0 1 5 0 b", "1 0 5 0 a", "1025 1 5 0 a", "1 129 5 0 a", "1 1 -3 0 ab", "1 1 5 -2 ab", "1 1 5 0 a",
-             "1 1 5 0", "1 1 5 ", "1 1 5x0 ab", " 1 1 5 0 ab", "+1 1 5 0 ab", "1 1 5 0 abc", "1 1 - 0 ab", "x",
-             "1 1 5  0 ab", "-1 1 5 0 ab", "1 1 99999999999999999999 0 ab", "1 1 5 9007199254740992 ab");
+        LIST("0 1 5 0 0 b", "1 0 5 0 0 a", "1025 1 5 0 0 a", "1 129 5 0 0 a", "1 1 -3 0 0 ab", "1 1 5 -2 0 ab",
+             "1 1 5 0 -1 ab", "1 1 5 0 0 a", "1 1 5 0 0", "1 1 5 0 ab", "1 1 5 0 ", "1 1 5x0 0 ab", " 1 1 5 0 0 ab",
+             "+1 1 5 0 0 ab", "1 1 5 0 0 abc", "1 1 - 0 0 ab", "x", "1 1 5  0 0 ab", "-1 1 5 0 0 ab",
+             "1 1 99999999999999999999 0 0 ab", "1 1 5 9007199254740992 0 ab", "1 1 5 0 9007199254740992 ab");
     static const char *const replies[] =
         LIST("*3\r\n$0\r\n\r\n$0\r\n\r\n:0\r\n", "*3\r\n$20\r\n18446744073709551616\r\n$0\r\n\r\n:0\r\n",
              "*3\r\n$21\r\n000000000000000000001\r\n$0\r\n\r\n:0\r\n", "*3\r\n$2\r\n1a\r\n$0\r\n\r\n:0\r\n",
@@ -98,7 +99,8 @@ TEST(a_page_with_a_fault_is_unknown) {
         }
     }
     /* A control: the numbers at their ends. */
-    assert_is(page_of("18446744073709551615", "1 1 9007199254740991 -1 ab1", 0).vote, REDLOCK_VOTE_UNKNOWN);
-    assert_is(page_of("18446744073709551615", "1 1 9007199254740991 -1 ab", 0).vote, REDLOCK_VOTE_GRANTED);
+    assert_is(page_of("18446744073709551615", "1 1 9007199254740991 -1 0 ab1", 0).vote, REDLOCK_VOTE_UNKNOWN);
+    assert_is(page_of("18446744073709551615", "1 1 9007199254740991 -1 9007199254740991 ab", 0).vote,
+              REDLOCK_VOTE_GRANTED);
     answer_of(NULL);
 }

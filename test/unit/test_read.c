@@ -110,6 +110,9 @@ TEST(each_reply_makes_its_vote) {
 #define GRANTED                    "*6\r\n:1\r\n$-1\r\n:0\r\n:0\r\n" A_TIME
 #define QUEUED(holder, pttl, rank) "*6\r\n:0\r\n" holder ":" pttl "\r\n:" rank "\r\n" A_TIME
 
+/* Of an INSPECT. */
+#define READ_BY(holder, count, names) "*6\r\n" holder ":1\r\n:0\r\n:-1\r\n" count "\r\n" names
+
 struct told {
     unsigned kind;
     const char *bytes;
@@ -212,7 +215,7 @@ TEST(a_wait_says_who_reads) {
     assert_string_equal(text, "queued beside others who read");
     assert_true(!answer.ahead && answer.holder == NULL && answer.holder_size == 0 && answer.holder_ttl_ms == 7);
     assert_false(vote_of(WAITING, QUEUED("$1\r\na\r\n", "5", "0"), text).ahead);
-    assert_int_equal(vote_of(INSPECT, "*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", text).readers, 3);
+    assert_int_equal(vote_of(INSPECT, "*6\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:3\r\n$0\r\n\r\n", text).readers, 3);
     assert_int_equal(vote_of(INSPECT, "*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n", text).readers, 0);
 }
 
@@ -249,9 +252,23 @@ TEST(what_a_message_cannot_get_is_unknown) {
         {"*4\r\n:2\r\n" COUNTER A_TIME, {BOTH}},
         {"*2\r\n" A_TIME, {TIME}},
         {"*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n", {INSPECT}},
-        {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", {INSPECT}},
-        {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:0\r\n", {0}},
-        {"*5\r\n$-1\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", {0}},
+        {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", {0}},
+        {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n$3\r\nOOM\r\n", {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$8\r\nr 1 99 a\r\n"), {INSPECT}},
+        {READ_BY("$1\r\na\r\n", ":3", "$0\r\n\r\n"), {INSPECT}},
+        {READ_BY("$1\r\na\r\n", ":0", "$8\r\nw 1 99 a\r\n"), {INSPECT}},
+        {READ_BY("$-1\r\n", ":0", "$8\r\nw 1 99 a\r\n"), {INSPECT}},
+        {READ_BY("$1\r\na\r\n", ":-1", "$8\r\nr 1 99 a\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$8\r\nx 1 99 a\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$8\r\nrr1 99 a\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$1\r\nr\r\n"), {0}},
+        {READ_BY("$-1\r\n", ":3", "$8\r\nr 1 99 a\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", "$3\r\nOOM", "$8\r\nr 1 99 a\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$-1\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$8\r\nr 2 99 a\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$8\r\nr 0 9 aa\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$8\r\nr 1 -1 a\r\n"), {0}},
+        {READ_BY("$1\r\na\r\n", ":3", "$9\r\nr 1 99 aa\r\n"), {0}},
         {"*4\r\n$1\r\na\r\n:-2\r\n:0\r\n:-1\r\n", {0}},
         {"*4\r\n$1\r\na\r\n:-9223372036854775808\r\n:0\r\n:-1\r\n", {0}},
         {"*4\r\n$1\r\na\r\n:1\r\n:-2\r\n:-1\r\n", {0}},

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "holders.h"
 #include "nodes.h"
 #include "report.h"
 #include "values/values.h"
@@ -11,6 +12,7 @@ static void print_json(const struct tool_session *session) {
     struct tool_json json = tool_json_begin(stdout);
     tool_json_string(&json, "resource", session->options->resource);
     tool_json_string(&json, "token", redlock_lease_token(session->lease));
+    tool_json_string(&json, "mode", tool_mode_name(session->options->shared));
     if (session->options->lock.fencing) {
         /* A string: jq and JavaScript read numbers as doubles, which have 53 bits. */
         tool_json_string(&json, "fence", TOOL_TEXT(32, "%" PRIu64, redlock_lease_fence(session->lease)));

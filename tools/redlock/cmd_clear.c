@@ -15,6 +15,16 @@
 /* More than the longest line of a terminal of Linux, 4096 bytes. */
 #define LINE_SIZE 4100
 
+/* The digits of our shortest token. */
+enum { TOKEN_DIGITS_MIN = 32 };
+
+struct token {
+    const char *text;
+    bool reads;
+    redlock_result *released; /* what came of it; NULL without memory */
+    int code;
+};
+
 /*
  * | step    | what happens                                                    | next     | exit   |
  * | ------- | --------------------------------------------------------------- | -------- | ------ |
@@ -24,7 +34,8 @@
  * | show    | no terminal to ask on                                           |          | 64     |
  * | ask     | the answer is not yes; the end of the input                     |          | 75     |
  * | release | each token that was shown, on all nodes, by comparing           | report   |        |
- * | report  | the token of the holder was on a quorum until now               |          | 0      |
+ * | report  | the token of the holder, or one of those who read, was on a     |          | 0      |
+ * |         | quorum until now                                                |          |        |
  * | report  | it was gone or changed meanwhile: whoever has it now keeps it   |          | 76     |
  * | report  | too few nodes answered                                          |          | 69     |
  */
@@ -32,19 +43,43 @@ struct clear {
     struct tool_session *session;
     redlock_result *shown; /* it owns the tokens */
     struct tool_holders holders;
-    const char *tokens[REDLOCK_NODES_MAX]; /* each once; that of most nodes is the first */
+    struct token *tokens; /* each once; that of most nodes is the first */
     size_t count;
-    redlock_result *released[REDLOCK_NODES_MAX]; /* what came of each; NULL without memory */
-    int codes[REDLOCK_NODES_MAX];
 };
 
-static void add_token(struct clear *clear, const char *token) {
+static void add_token(struct clear *clear, const char *token, bool reads) {
     for (size_t i = 0; i < clear->count; i++) {
-        if (strcmp(clear->tokens[i], token) == 0) {
+        if (strcmp(clear->tokens[i].text, token) == 0) {
+            clear->tokens[i].reads = clear->tokens[i].reads || reads;
             return;
         }
     }
-    clear->tokens[clear->count++] = token;
+    clear->tokens[clear->count++] = (struct token){.text = token, .reads = reads};
+}
+
+/* Those of the nodes, and of all who read. Returns false without memory. */
+static bool gather_tokens(struct clear *clear) {
+    size_t readers = 0;
+    while (tool_reader(clear->shown, readers).token != NULL) {
+        readers++;
+    }
+    clear->tokens = calloc(readers + 1 + clear->holders.nodes, sizeof *clear->tokens);
+    if (clear->tokens == NULL) {
+        return false;
+    }
+    if (clear->holders.token != NULL) {
+        add_token(clear, clear->holders.token, false);
+    }
+    for (size_t i = 0; i < clear->holders.nodes; i++) {
+        const redlock_vote vote = tool_vote(clear->shown, i);
+        if (vote.kind == REDLOCK_VOTE_GRANTED && vote.readers == 0) {
+            add_token(clear, vote.holder, false);
+        }
+    }
+    for (size_t i = 0; i < readers; i++) {
+        add_token(clear, tool_reader(clear->shown, i).token, true);
+    }
+    return true;
 }
 
 /* Returns 0, or an exit status after printing why. */
@@ -63,16 +98,7 @@ static int inspect(struct clear *clear) {
     clear->shown = session->result;
     session->result = NULL;
     clear->holders = tool_holders_of(clear->shown, nodes, redlock_manager_quorum(session->manager));
-    if (clear->holders.token != NULL) {
-        add_token(clear, clear->holders.token);
-    }
-    for (size_t i = 0; i < nodes; i++) {
-        const redlock_vote vote = tool_vote(clear->shown, i);
-        if (vote.kind == REDLOCK_VOTE_GRANTED) {
-            add_token(clear, vote.holder);
-        }
-    }
-    return 0;
+    return gather_tokens(clear) ? 0 : tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
 }
 
 static void print_time(FILE *out, int64_t ms) {
@@ -103,7 +129,11 @@ static void show(const struct clear *clear) {
     FILE *out = tool_words_line(options->words);
     tool_words_level(options->words, TOOL_WORDS_NOTICE);
     tool_print_safe(out, options->resource);
-    fprintf(out, ": %s", tool_verdict_name(clear->holders.verdict));
+    if (clear->holders.readers > 0) {
+        fprintf(out, ": read by %lld", (long long)clear->holders.readers);
+    } else {
+        fprintf(out, ": %s", tool_verdict_name(clear->holders.verdict));
+    }
     if (waiters > 0) {
         fprintf(out, "; %lld %s for it, and the first in the queue gets it", (long long)waiters,
                 waiters == 1 ? "waits" : "wait");
@@ -113,7 +143,10 @@ static void show(const struct clear *clear) {
         const redlock_vote vote = tool_vote(clear->shown, i);
         fputs("  ", out);
         tool_print_safe(out, vote.node);
-        if (vote.kind == REDLOCK_VOTE_GRANTED) {
+        if (vote.kind == REDLOCK_VOTE_GRANTED && vote.readers > 0) {
+            fprintf(out, ": read by %lld, ", (long long)vote.readers);
+            print_time(out, vote.holder_ttl_ms);
+        } else if (vote.kind == REDLOCK_VOTE_GRANTED) {
             fputs(": held by ", out);
             print_holder(out, vote.holder);
             fputs(", ", out);
@@ -126,6 +159,14 @@ static void show(const struct clear *clear) {
         }
         fputc('\n', out);
     }
+    redlock_lock_reader reader;
+    for (size_t i = 0; (reader = tool_reader(clear->shown, i)).token != NULL; i++) {
+        fputs("  reader ", out);
+        print_holder(out, reader.token);
+        fprintf(out, ": on %zu of %zu nodes, ", reader.nodes, clear->holders.nodes);
+        print_time(out, reader.ttl_ms);
+        fputc('\n', out);
+    }
     tool_words_send(options->words, TOOL_WORDS_REPORT);
 }
 
@@ -135,11 +176,12 @@ static void readable(struct ev_loop *loop, ev_io *watcher, int events) {
 }
 
 /* Waits for a line in the loop, so that a signal ends the wait. True for "y" and "yes". */
-static bool is_confirmed(struct tool_session *session) {
+static bool is_confirmed(struct tool_session *session, bool shared) {
     char line[LINE_SIZE] = "";
     ev_io watcher;
     FILE *out = tool_words_line(session->options->words);
-    fputs("Work that this lock guards may still run, and will no longer be alone. Free it? [y/N] ", out);
+    fprintf(out, "Work that this lock guards may still run, and will no longer be %s. Free it? [y/N] ",
+            shared ? "safe from those who write" : "alone");
     tool_words_send(session->options->words, TOOL_WORDS_REPORT);
     ev_io_init(&watcher, readable, STDIN_FILENO, EV_READ);
     ev_io_start(session->loop, &watcher);
@@ -169,7 +211,7 @@ static int ask(struct clear *clear) {
                           options->resource);
     }
     show(clear);
-    const bool confirmed = is_confirmed(session);
+    const bool confirmed = is_confirmed(session, clear->holders.readers > 0);
     if (session->stop_signal != 0) {
         return tool_session_stopped(session);
     }
@@ -180,16 +222,19 @@ static int ask(struct clear *clear) {
     return 0;
 }
 
-/* redlock_inspect() writes "(a list)" for a key that holds no string. */
-static bool is_token(const char *text) {
-    return text[0] != '\0' && text[0] != '(' && strlen(text) <= REDLOCK_TOKEN_SIZE_MAX;
+/* redlock_inspect() writes "(a list)" for a key that holds no string. A set may hold anything. */
+static bool is_token(const struct token *token) {
+    const char *text = token->text;
+    const size_t digits = strspn(text, "0123456789abcdefghijklmnopqrstuv");
+    return text[0] != '\0' && text[0] != '(' && strlen(text) <= REDLOCK_TOKEN_SIZE_MAX &&
+           (!token->reads || digits >= TOKEN_DIGITS_MIN);
 }
 
 /* Returns 0, or an exit status after printing why. */
 static int check_tokens(const struct clear *clear) {
     const struct tool_options *options = clear->session->options;
     for (size_t i = 0; i < clear->count; i++) {
-        if (!is_token(clear->tokens[i])) {
+        if (!is_token(&clear->tokens[i])) {
             tool_report_error(options, redlock_error_name(REDLOCK_ERR_INVALID),
                               "the key of '%s' holds what no lock does; if nobody needs it, delete it with redis-cli",
                               options->resource);
@@ -203,20 +248,20 @@ static int check_tokens(const struct clear *clear) {
 static void release_all(struct clear *clear) {
     struct tool_session *session = clear->session;
     for (size_t i = 0; i < clear->count && session->stop_signal == 0; i++) {
+        struct token *token = &clear->tokens[i];
         redlock_lease *lease;
-        int code = tool_session_adopt(session, clear->tokens[i], &lease);
-        if (code == REDLOCK_OK) {
-            code = tool_session_release(session, lease);
-            clear->released[i] = session->result;
+        token->code = tool_session_adopt(session, token->text, &lease);
+        if (token->code == REDLOCK_OK) {
+            token->code = tool_session_release(session, lease);
+            token->released = session->result;
             session->result = NULL;
         }
-        clear->codes[i] = code;
     }
 }
 
 static size_t index_of(const struct clear *clear, const char *token) {
     size_t i = 0;
-    while (i + 1 < clear->count && strcmp(clear->tokens[i], token) != 0) {
+    while (i + 1 < clear->count && strcmp(clear->tokens[i].text, token) != 0) {
         i++;
     }
     return i;
@@ -230,7 +275,7 @@ static const char *word_of(const struct clear *clear, size_t node, const char **
         return "free";
     }
     const bool held = shown.kind == REDLOCK_VOTE_GRANTED;
-    const redlock_result *released = clear->released[held ? index_of(clear, shown.holder) : 0];
+    const redlock_result *released = clear->tokens[held ? index_of(clear, shown.holder) : 0].released;
     if (released == NULL) {
         return "not released";
     }
@@ -250,6 +295,25 @@ static const char *word_of(const struct clear *clear, size_t node, const char **
     }
     *error = vote.error;
     return "not released";
+}
+
+/* What became of one who reads. */
+static const char *word_of_reader(const struct token *token) {
+    return token->code == REDLOCK_OK ? "released" : token->code == REDLOCK_ERR_LOST ? "gone already" : "not released";
+}
+
+static void print_readers_json(const struct clear *clear, struct tool_json *json) {
+    tool_json_open(json, "read_by", '[');
+    for (size_t i = 0; i < clear->count; i++) {
+        if (clear->tokens[i].reads) {
+            tool_json_open(json, NULL, '{');
+            tool_json_string(json, "token", clear->tokens[i].text);
+            tool_json_string(json, "holder_text", redlock_token_holder(clear->tokens[i].text));
+            tool_json_string(json, "outcome", word_of_reader(&clear->tokens[i]));
+            tool_json_close(json, '}');
+        }
+    }
+    tool_json_close(json, ']');
 }
 
 static void print_nodes_json(const struct clear *clear, struct tool_json *json) {
@@ -280,6 +344,7 @@ static void print_outcome(const struct clear *clear, int code, const char *messa
         tool_json_string(&json, "resource", options->resource);
         tool_json_bool(&json, "cleared", code == REDLOCK_OK && clear->count > 0);
         print_nodes_json(clear, &json);
+        print_readers_json(clear, &json);
         tool_json_end(&json);
         return;
     }
@@ -288,7 +353,14 @@ static void print_outcome(const struct clear *clear, int code, const char *messa
     }
     tool_print_safe(stdout, options->resource);
     printf(": %s\n", message);
-    for (size_t i = 0; clear->count > 0 && i < clear->holders.nodes; i++) {
+    for (size_t i = 0; i < clear->count; i++) {
+        if (clear->tokens[i].reads) {
+            fputs("  reader ", stdout);
+            print_holder(stdout, clear->tokens[i].text);
+            printf(": %s\n", word_of_reader(&clear->tokens[i]));
+        }
+    }
+    for (size_t i = 0; clear->count > 0 && clear->holders.readers == 0 && i < clear->holders.nodes; i++) {
         const char *error;
         const char *word = word_of(clear, i, &error);
         fputs("  ", stdout);
@@ -299,10 +371,26 @@ static void print_outcome(const struct clear *clear, int code, const char *messa
     }
 }
 
+/* Without readers, the first token is the one that counts. One of several who read may leave at any
+ * time. */
+static int code_of(const struct clear *clear) {
+    int code = clear->count > 0 ? clear->tokens[0].code : REDLOCK_OK;
+    for (size_t i = 0; clear->holders.readers > 0 && i < clear->count; i++) {
+        const int other = clear->tokens[i].code;
+        const bool is_end = other == REDLOCK_OK || other == REDLOCK_ERR_LOST;
+        if (!is_end || (code == REDLOCK_ERR_LOST && other == REDLOCK_OK)) {
+            code = other;
+        }
+        if (!is_end) {
+            break;
+        }
+    }
+    return code;
+}
+
 static int report(const struct clear *clear) {
     const struct tool_options *options = clear->session->options;
-    /* The first token is the one that counts; without a quorum, there was no holder. */
-    int code = clear->count > 0 ? clear->codes[0] : REDLOCK_OK;
+    int code = code_of(clear); /* without a quorum, there was no holder */
     const char *message = "cleared";
     if (clear->count == 0) {
         message = "free already: nothing was done";
@@ -332,8 +420,9 @@ int tool_clear(struct tool_session *session) {
         tool_nodes_warn(session, true);
     }
     for (size_t i = 0; i < clear.count; i++) {
-        redlock_result_free(clear.released[i]);
+        redlock_result_free(clear.tokens[i].released);
     }
+    free(clear.tokens);
     redlock_result_free(clear.shown);
     return status;
 }

@@ -1,4 +1,4 @@
-/* redlock extend and redlock release: for a lock of which only the token is known. */
+/* redlock extend, downgrade and release: for a lock of which only the token is known. */
 #include "commands.h"
 
 #include "nodes.h"
@@ -36,21 +36,16 @@ static void print_success(const struct tool_session *session, const char *text, 
     }
 }
 
-int tool_extend(struct tool_session *session) {
-    redlock_lease *lease;
-    int status = adopt(session, &lease);
-    if (status != 0) {
-        return status;
-    }
-    int64_t ttl_ms = session->options->lock.ttl_ms;
-    int code = tool_session_finish(session, redlock_extend(lease, ttl_ms, tool_session_completed, session));
+/* After an extension, with the session's result. Ends the lease; returns the exit status. */
+static int finish(struct tool_session *session, redlock_lease *lease, const char *text) {
+    const int code = session->code;
     if (code == REDLOCK_OK) {
-        print_success(session, "extended; valid for at least ", redlock_lease_validity_ms(lease));
+        print_success(session, text, redlock_lease_validity_ms(lease));
         redlock_lease_forget(lease);
         tool_nodes_warn(session, true);
         return tool_report_flush(session->options);
     }
-    status = tool_report_failure(session, NULL);
+    const int status = tool_report_failure(session, NULL);
     tool_nodes_warn(session, false);
     if (code == REDLOCK_ERR_LOST) {
         /* Keys on a minority would keep others out for the new ttl. */
@@ -59,6 +54,27 @@ int tool_extend(struct tool_session *session) {
         redlock_lease_forget(lease);
     }
     return status;
+}
+
+int tool_extend(struct tool_session *session) {
+    redlock_lease *lease;
+    int status = adopt(session, &lease);
+    if (status != 0) {
+        return status;
+    }
+    int64_t ttl_ms = session->options->lock.ttl_ms;
+    (void)tool_session_finish(session, redlock_extend(lease, ttl_ms, tool_session_completed, session));
+    return finish(session, lease, "extended; valid for at least ");
+}
+
+int tool_downgrade(struct tool_session *session) {
+    redlock_lease *lease;
+    int status = adopt(session, &lease);
+    if (status != 0) {
+        return status;
+    }
+    (void)tool_session_finish(session, redlock_downgrade(lease, tool_session_completed, session));
+    return finish(session, lease, "others may read it, too; valid for at least ");
 }
 
 int tool_release(struct tool_session *session) {

@@ -17,6 +17,7 @@ static const char general[] =
     "  elect RESOURCE -- CMD … run CMD while we are the leader; campaign again after a loss\n"
     "  acquire RESOURCE        take the lock and print its token\n"
     "  extend RESOURCE TOKEN   let the lock live longer\n"
+    "  downgrade RESOURCE TOKEN  let others read it, too, and nobody write\n"
     "  release RESOURCE TOKEN  release the lock\n"
     "  clear RESOURCE          free the lock of somebody else, after a question\n"
     "  status [RESOURCE…]      show the nodes, and who holds each resource, or all locks\n"
@@ -83,6 +84,9 @@ static const char statuses[] =
 #define ORDER_OPTION                                                                                                   \
     "      --order fair|none     how to wait: in a queue (fair), or by trying again after random delays\n"             \
     "                            (none); default: REDLOCK_ORDER, else fair\n"
+#define SHARED_OPTION                                                                                                  \
+    "  -s, --shared              read: others who read may hold the lock, too, and nobody alone. All wait\n"           \
+    "                            in one order\n"
 #define COUNTER_OPTIONS                                                                                                \
     "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"                \
     "                            REDLOCK_FENCE_SUFFIX, else :fence\n"                                                  \
@@ -97,7 +101,7 @@ static const char statuses[] =
     "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID " whose "\n"
 
 static const char run_help[] =
-    "usage: redlock run [-t TTL] [-w WAIT] [OPTION…] RESOURCE -- CMD …\n"
+    "usage: redlock run [-t TTL] [-w WAIT] [--shared] [OPTION…] RESOURCE -- CMD …\n"
     "\n"
     "Takes the lock, runs CMD, renews the lock while CMD runs, and releases it when CMD ends. CMD finds\n"
     "REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE in its\n"
@@ -106,7 +110,7 @@ static const char run_help[] =
 
 static const char run_options[] =
     "  -t, --ttl TTL             time to live on the nodes, renewed at a third of it; default 30s\n"
-    "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n"
+    "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n" SHARED_OPTION
     "  -E, --contended-status N  if others hold the lock, exit with N instead of 75 and print nothing\n"
     "      --at-least TIME       if CMD exits with 0, keep the lock until this long after it was taken,\n"
     "                            or for the ttl if that is longer: a job that several machines start\n"
@@ -167,14 +171,14 @@ static const char elect_tail[] =
     "         redlock elect --observe scheduler\n";
 
 static const char acquire_help[] =
-    "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] [--fence] [OPTION…] RESOURCE\n"
+    "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] [--shared] [--fence] [OPTION…] RESOURCE\n"
     "\n"
     "Takes the lock, prints its token and exits; with --fence it prints \"TOKEN FENCE\" on one line. The\n"
     "lock stays until its ttl ends or until somebody releases it with the token.\n";
 
 static const char acquire_options[] =
     "  -t, --ttl TTL             time to live on the nodes; default 10s\n"
-    "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n"
+    "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n" SHARED_OPTION
     "  -E, --contended-status N  if others hold the lock, exit with N (not 0) instead of 75 and print\n"
     "                            nothing\n"
     "      --fence               also ask for a fencing token, a number that rises with every lease\n"
@@ -193,19 +197,38 @@ static const char acquire_tail[] = "  75  others held the lock until the end of 
                                    "         token=${lock% *} fence=${lock#* }\n";
 
 static const char extend_help[] =
-    "usage: redlock extend -t TTL RESOURCE TOKEN\n"
+    "usage: redlock extend -t TTL [--shared] RESOURCE TOKEN\n"
     "\n"
     "Lets the lock with this token live for TTL from now, and prints for how long it is valid at least.\n"
     "It never shortens: a lock that lives longer already keeps its time. To end a lock, release it.\n";
 
 static const char extend_options[] =
     "  -t, --ttl TTL             the new time to live on the nodes; required\n"
+    "  -s, --shared              the lock was downgraded: its token does not say so, and without this it\n"
+    "                            would be lost\n"
     "      --lock-delay TIME     keep others out for this long after the ttl; give the same as to\n"
     "                            acquire; default 0\n";
 
 static const char extend_tail[] = "  76  the lock is lost: it expired, or has another token\n"
                                   "\n"
                                   "example: redlock extend -t 1m deploy \"$token\"\n";
+
+static const char downgrade_help[] =
+    "usage: redlock downgrade [-t TTL] RESOURCE TOKEN\n"
+    "\n"
+    "Lets others read the lock with this token, without a gap in which one of them could write. From now\n"
+    "on it is held as with --shared, under the same token, and lives for TTL from now, or longer: extend\n"
+    "it with --shared. There is no way back: release it, and acquire it again. Not for the lock of run\n"
+    "while its CMD runs.\n";
+
+static const char downgrade_options[] =
+    "  -t, --ttl TTL             the least time to live on the nodes from now on; default 10s\n"
+    "      --lock-delay TIME     keep others out for this long after the ttl; give the same as to\n"
+    "                            acquire; default 0\n";
+
+static const char downgrade_tail[] = "  76  the lock is lost: it expired, or has another token\n"
+                                     "\n"
+                                     "example: redlock downgrade -t 1m cache \"$token\"\n";
 
 static const char release_help[] = "usage: redlock release RESOURCE TOKEN\n"
                                    "\n"
@@ -221,7 +244,8 @@ static const char clear_help[] =
     "Frees a lock by force: for a holder that is dead, or that nobody can reach. Shows who holds it, asks\n"
     "on the terminal, and then releases the tokens that it has shown, as their owner would. The next in\n"
     "the queue gets the lock. If the lock has changed hands meanwhile, it stays as it is. A holder that\n"
-    "is still alive learns of the loss at its next renewal: until then two may work at once.\n";
+    "is still alive learns of the loss at its next renewal: until then two may work at once. Where some\n"
+    "read it, all of them are shown and released.\n";
 
 static const char clear_options[] = "  -y, --yes                 do not ask\n";
 
@@ -236,11 +260,12 @@ static const char status_help[] =
     "       redlock status --all | --match PATTERN [OPTION…]\n"
     "\n"
     "Shows each node: state, version, role, uptime, round trip, and what is wrong with it. For each\n"
-    "RESOURCE it shows who holds it, on which nodes, for how much longer, and how many wait for it. It\n"
-    "takes no lock. With a guard it also shows which nodes may not vote.\n";
+    "RESOURCE it shows who holds it, or all who read it, on which nodes, for how much longer, and who\n"
+    "waits for it. It takes no lock. With a guard it also shows which nodes may not vote.\n";
 
 static const char status_options[] =
-    "  -a, --all                 list all locks of the nodes: strings that look like a token of redlock\n"
+    "  -a, --all                 list all locks of the nodes: strings that look like a token of redlock,\n"
+    "                            and sets of such tokens, which some read\n"
     "      --match PATTERN       list the locks whose names match, as in 'lock:*', also those of other\n"
     "                            libraries: all strings with a ttl and up to 128 bytes\n"
     "      --all-ready           exit with 68 if any node is not ready\n"
@@ -309,6 +334,7 @@ void tool_help_print(enum tool_command command) {
         [TOOL_ELECT] = {elect_help, elect_options, elect_more, elect_tail},
         [TOOL_ACQUIRE] = {acquire_help, acquire_options, acquire_more, acquire_tail},
         [TOOL_EXTEND] = {extend_help, extend_options, "", extend_tail},
+        [TOOL_DOWNGRADE] = {downgrade_help, downgrade_options, "", downgrade_tail},
         [TOOL_RELEASE] = {release_help, "", "", release_tail},
         [TOOL_CLEAR] = {clear_help, clear_options, "", clear_tail},
         [TOOL_STATUS] = {status_help, status_options, "", status_tail},

@@ -33,6 +33,7 @@ bool tool_keys_take(const redlock_listed *lock, void *data) {
                                                   .token = text + resource_size,
                                                   .ttl_ms = lock->ttl_ms,
                                                   .waiters = lock->waiters,
+                                                  .readers = lock->readers,
                                                   .node = lock->node};
     return true;
 }

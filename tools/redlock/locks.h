@@ -15,7 +15,7 @@ enum { TOOL_KEYS_MAX = 1000000 };
 struct tool_key {
     char *resource; /* terminated; then the token, terminated */
     const char *token;
-    int64_t ttl_ms, waiters;
+    int64_t ttl_ms, waiters, readers;
     size_t node;
 };
 

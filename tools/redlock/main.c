@@ -10,9 +10,9 @@
 #include "sentry.h"
 
 static int (*const commands[])(struct tool_session *session) = {
-    [TOOL_RUN] = tool_run,       [TOOL_ELECT] = tool_elect,     [TOOL_ACQUIRE] = tool_acquire,
-    [TOOL_EXTEND] = tool_extend, [TOOL_RELEASE] = tool_release, [TOOL_CLEAR] = tool_clear,
-    [TOOL_STATUS] = tool_status};
+    [TOOL_RUN] = tool_run,       [TOOL_ELECT] = tool_elect,         [TOOL_ACQUIRE] = tool_acquire,
+    [TOOL_EXTEND] = tool_extend, [TOOL_DOWNGRADE] = tool_downgrade, [TOOL_RELEASE] = tool_release,
+    [TOOL_CLEAR] = tool_clear,   [TOOL_STATUS] = tool_status};
 
 /*
  * The next file that is opened, such as a node's socket, would get the number of a closed standard

@@ -10,7 +10,8 @@
 #include "usage.h"
 #include "values/values.h"
 
-static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "clear", "status"};
+static const char *const command_names[] = {"",          "run",     "elect", "acquire", "extend",
+                                            "downgrade", "release", "clear", "status"};
 
 const char *tool_command_name(enum tool_command command) {
     return command_names[command];
@@ -23,6 +24,10 @@ int tool_operands_command(struct tool_options *options, const char *name) {
     if (from_help == 0) {
         options->help = true;
         return 0;
+    }
+    if (strcmp(name, "upgrade") == 0) {
+        return tool_usage(options, "there is no upgrade: two who read, and wait to write, would wait for each other; "
+                                   "release the lock, and acquire it again");
     }
     for (int command = TOOL_RUN; command <= TOOL_STATUS; command++) {
         size_t distance = tool_usage_distance(name, strlen(name), command_names[command]);
@@ -203,6 +208,7 @@ int tool_operands_take(struct tool_options *options) {
         status = take_one_resource(options, "clear");
         break;
     case TOOL_EXTEND:
+    case TOOL_DOWNGRADE:
     case TOOL_RELEASE:
         if (count != 2) {
             return tool_usage(options, "%s needs a RESOURCE and a TOKEN%s", tool_command_name(options->command),

@@ -5,7 +5,7 @@
 #include "options.h"
 
 /* For a sentence. */
-#define TOOL_COMMANDS "run, elect, acquire, extend, release, clear, status and help"
+#define TOOL_COMMANDS "run, elect, acquire, extend, downgrade, release, clear, status and help"
 
 /* "run", "acquire", …; "" for none. */
 const char *tool_command_name(enum tool_command command);

@@ -16,6 +16,7 @@ enum {
     FOR_ELECT = 1 << TOOL_ELECT,
     FOR_ACQUIRE = 1 << TOOL_ACQUIRE,
     FOR_EXTEND = 1 << TOOL_EXTEND,
+    FOR_DOWNGRADE = 1 << TOOL_DOWNGRADE,
     FOR_CLEAR = 1 << TOOL_CLEAR,
     FOR_STATUS = 1 << TOOL_STATUS,
     FOR_ALL = 1 << TOOL_NO_COMMAND /* may also stand before the command's name */
@@ -192,7 +193,9 @@ static const struct option_spec specs[] = {
     {"verbose", 'v', NULL, FOR_ALL, FLAG(verbose)},
     {"help", 'h', NULL, FOR_ALL, FLAG(help)},
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},
-    {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND, TIME(lock.ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
+    {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND | FOR_DOWNGRADE,
+     TIME(lock.ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
+    {"shared", 's', NULL, FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, FLAG(shared)},
     {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, .apply = set_wait, RANGE(lock.wait_timeout_ms, 0, WAIT_MS_MAX)},
     {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, NAME(lock.order, orders), ENV("ORDER")},
     {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE,
@@ -203,7 +206,7 @@ static const struct option_spec specs[] = {
     {"fence-expiry", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE,
      TIME(manager.fence_expiry_ms, FENCE_EXPIRY_MS_MIN, FENCE_EXPIRY_MS_MAX), ENV("FENCE_EXPIRY")},
     {"holder", 0, "TEXT", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(manager.holder)},
-    {"lock-delay", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND,
+    {"lock-delay", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND | FOR_DOWNGRADE,
      TIME(lock.lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
     {"no-heal", 0, NULL, FOR_RUN | FOR_ELECT, .apply = clear_flag, MEMBER(lock.heal)},
     {"grace", 0, "TIME", FOR_RUN | FOR_ELECT, TIME(grace_ms, 0, WAIT_MS_MAX)},
@@ -278,6 +281,10 @@ static int check_place(const struct tool_options *options, const struct option_s
     }
     if (options->command == TOOL_NO_COMMAND) {
         return tool_usage(options, "--%s must stand after the command's name", spec->name);
+    }
+    if (options->command == TOOL_ELECT && spec->offset == offsetof(struct tool_options, shared)) {
+        return tool_usage(options, "an election is never shared, because one leads; to read while others do, give "
+                                   "--shared to run or acquire");
     }
     return tool_usage(options, "%s has no option --%s", tool_command_name(options->command), spec->name);
 }

@@ -34,6 +34,7 @@ enum tool_command {
     TOOL_ELECT,
     TOOL_ACQUIRE,
     TOOL_EXTEND,
+    TOOL_DOWNGRADE,
     TOOL_RELEASE,
     TOOL_CLEAR,
     TOOL_STATUS
@@ -85,6 +86,7 @@ struct tool_options {
     struct tool_stamp nodes_stamp;          /* of that file when it was read */
     int64_t grace_ms;                       /* TOOL_NOT_GIVEN: the default */
     bool observe;                           /* elect: only print who leads */
+    bool shared;                            /* run, acquire, extend: read it together with others */
     int64_t at_least_ms;                    /* run: 0: let go after a success */
     bool yes;                               /* clear: do not ask */
     bool all;                               /* status: all locks */

@@ -93,6 +93,7 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
             tool_json_string(json, "holder", vote.holder);
             tool_json_string(json, "holder_text", vote.holder_text);
             tool_json_known(json, "holder_ttl_ms", vote.holder_ttl_ms);
+            tool_json_number(json, "readers", vote.readers);
         }
         tool_json_close(json, '}');
     }
@@ -215,6 +216,13 @@ static const char *say_who_holds_it(const struct tool_session *session, char *bu
     }
     if (session->held_for_ms < 0) {
         snprintf(buffer, size, "%s holds it; its keys have no end", session->held_by);
+    } else if (session->readers > 0) {
+        char others[48] = "reads";
+        if (session->readers > 1) {
+            snprintf(others, sizeof others, "and %" PRId64 " more read", session->readers - 1);
+        }
+        snprintf(buffer, size, "%s %s it; its keys end in %s if they are not renewed", session->held_by, others,
+                 TOOL_DURATION(session->held_for_ms));
     } else {
         snprintf(buffer, size, "%s holds it; its keys end in %s if they are not renewed", session->held_by,
                  TOOL_DURATION(session->held_for_ms));

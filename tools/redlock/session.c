@@ -235,6 +235,10 @@ static void explain_wait(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
 }
 
+static redlock_mode mode_of(const struct tool_session *session) {
+    return session->options->shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
+}
+
 /* Asks for the lock until it is held, the wait is over or a signal comes. Returns the request's
  * code. */
 static int ask(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data) {
@@ -244,6 +248,7 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
         options.wait_timeout_ms = options.wait_timeout_ms > spent_ms ? options.wait_timeout_ms - spent_ms : 0;
     }
     options.auto_extend = auto_extend;
+    options.mode = mode_of(session);
     options.on_lost = on_lost;
     options.lost_data = data;
     if (session->options->verbose) {
@@ -295,6 +300,7 @@ static void note_holder(const redlock_result *result, void *data) {
     if (holders.verdict == TOOL_HELD) {
         snprintf(session->held_by, sizeof session->held_by, "%s", redlock_token_holder(holders.token));
         session->held_for_ms = holders.remaining_ms;
+        session->readers = holders.readers;
     }
     session->done = true;
 }
@@ -350,6 +356,7 @@ int tool_session_adopt(struct tool_session *session, const char *token, redlock_
     redlock_acquire_options_default(&options);
     options.ttl_ms = session->options->lock.ttl_ms;
     options.lock_delay_ms = session->options->lock.lock_delay_ms;
+    options.mode = mode_of(session);
     return redlock_adopt(session->manager, session->options->resource, token, &options, lease);
 }
 

@@ -42,6 +42,7 @@ struct tool_session {
     int64_t held_for_ms;        /* how long the keys live; -1: for ever; 0: not known */
     /* Who holds the lock that was refused; "" if it is not known. */
     char held_by[REDLOCK_HOLDER_SIZE_MAX + 1];
+    int64_t readers;           /* if more: that is the first of so many who read it */
     char renewal_failed[1024]; /* what the nodes said to the last renewal; "" if it succeeded */
     int raise_signal;          /* the signal to send to our process group at the end; 0: none */
 };

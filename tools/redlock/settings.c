@@ -118,6 +118,7 @@ static int complete_ttl(struct tool_options *options) {
         return check_ttl(options, is_default);
     case TOOL_ACQUIRE:
     case TOOL_EXTEND:
+    case TOOL_DOWNGRADE:
         options->lock.ttl_ms = is_default ? 10000 : options->lock.ttl_ms;
         return check_ttl(options, is_default);
     case TOOL_CLEAR:

@@ -80,7 +80,8 @@ static void add_lock(struct tool_findings *findings, const struct tool_sight *li
         sights[i] = listed[i];
     }
     for (size_t i = 0; i < count; i++) {
-        sights[keys[i].node] = (struct tool_sight){.answered = true, .token = keys[i].token, .ttl_ms = keys[i].ttl_ms};
+        sights[keys[i].node] = (struct tool_sight){
+            .answered = true, .token = keys[i].token, .ttl_ms = keys[i].ttl_ms, .readers = keys[i].readers};
         if (keys[i].waiters >= 0) {
             waiters[told++] = keys[i].waiters;
         }

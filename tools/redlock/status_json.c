@@ -37,6 +37,35 @@ static void json_nodes(struct tool_json *json, const struct tool_findings *findi
     tool_json_close(json, ']');
 }
 
+static void json_readers(struct tool_json *json, const redlock_result *result) {
+    redlock_lock_reader reader;
+    tool_json_open(json, "read_by", '[');
+    for (size_t i = 0; (reader = tool_reader(result, i)).token != NULL; i++) {
+        tool_json_open(json, NULL, '{');
+        tool_json_string(json, "token", reader.token);
+        tool_json_string(json, "holder_text", reader.holder_text);
+        tool_json_number(json, "held_on", (int64_t)reader.nodes);
+        tool_json_number(json, "remaining_ms", reader.ttl_ms);
+        tool_json_close(json, '}');
+    }
+    tool_json_close(json, ']');
+}
+
+static void json_waiters(struct tool_json *json, const redlock_result *result) {
+    redlock_lock_waiter waiter;
+    tool_json_open(json, "waiting", '[');
+    for (size_t i = 0; (waiter = tool_waiter(result, i)).token != NULL; i++) {
+        tool_json_open(json, NULL, '{');
+        tool_json_string(json, "token", waiter.token);
+        tool_json_string(json, "holder_text", waiter.holder_text);
+        tool_json_string(json, "mode", tool_mode_name(waiter.reads));
+        tool_json_number(json, "queued_on", (int64_t)waiter.nodes);
+        tool_json_number(json, "waited_ms", waiter.waited_ms);
+        tool_json_close(json, '}');
+    }
+    tool_json_close(json, ']');
+}
+
 static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
     const struct tool_holders *holders = &lock->holders;
     tool_json_open(json, NULL, '{');
@@ -47,6 +76,10 @@ static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
         tool_json_string(json, "holder_text", redlock_token_holder(holders->token));
         tool_json_known(json, "remaining_ms", holders->remaining_ms);
     }
+    if (holders->verdict == TOOL_HELD) {
+        tool_json_string(json, "mode", tool_mode_name(holders->readers > 0));
+        tool_json_number(json, "readers", holders->readers);
+    }
     tool_json_known(json, "waiters", lock->waiters);
     tool_json_known(json, "waited_ms", lock->waited_ms);
     tool_json_number(json, "held_on", (int64_t)holders->held);
@@ -54,6 +87,8 @@ static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
     tool_json_number(json, "unknown_on", (int64_t)(holders->nodes - holders->answered));
     if (lock->result != NULL) {
         tool_report_votes(json, lock->result, true);
+        json_readers(json, lock->result);
+        json_waiters(json, lock->result);
     }
     tool_json_close(json, '}');
 }

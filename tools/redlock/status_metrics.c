@@ -51,12 +51,12 @@ static void single(FILE *out, const char *name, const char *help, size_t value) 
 
 /* What is told of each node, or of each lock. */
 struct family {
-    const char *name, *help;
-    int64_t per_second; /* of a time; 0: a number */
+    const char *name, *help; /* NULL: none */
+    int64_t per_second;      /* of a time; 0: a number */
     bool names_holder;
 };
 
-enum { METRICS = 8 };
+enum { METRICS = 9 };
 
 /* A value of -1 is not known. Then there is no sample: a 0 would be a lie, and a NaN would spoil
  * sums and hide from absent(). */
@@ -71,7 +71,7 @@ typedef struct told reader(const struct tool_findings *findings, size_t index);
 
 static void print_families(FILE *out, const struct tool_findings *findings, const struct family families[METRICS],
                            const char *label, size_t count, reader *read) {
-    for (const struct family *family = families; family < families + METRICS; family++) {
+    for (const struct family *family = families; family < families + METRICS && family->name != NULL; family++) {
         bool begun = false;
         for (size_t i = 0; i < count; i++) {
             const struct told told = read(findings, i);
@@ -129,10 +129,10 @@ static struct told read_node(const struct tool_findings *findings, size_t index)
     return told;
 }
 
-enum lock_metric { HELD, HELD_NODES, FREE_NODES, UNKNOWN_NODES, TTL, WAITERS, FIRST_WAITER, HOLDER };
+enum lock_metric { HELD, HELD_NODES, FREE_NODES, UNKNOWN_NODES, TTL, WAITERS, FIRST_WAITER, READERS, HOLDER };
 
 static const struct family lock_families[METRICS] = {
-    [HELD] = {"redlock_lock_held", .help = "Whether one token is on a quorum of nodes."},
+    [HELD] = {"redlock_lock_held", .help = "Whether a token is on a quorum of nodes."},
     [HELD_NODES] = {"redlock_lock_nodes_held", .help = "The nodes that have the token which most have."},
     [FREE_NODES] = {"redlock_lock_nodes_free", .help = "The nodes on which it is free."},
     [UNKNOWN_NODES] = {"redlock_lock_nodes_unknown", .help = "The nodes that could not tell."},
@@ -141,7 +141,9 @@ static const struct family lock_families[METRICS] = {
     [WAITERS] = {"redlock_lock_waiters", .help = "How many wait for it in queues."},
     [FIRST_WAITER] = {"redlock_lock_first_waiter_seconds", .help = "How long the first of them has waited.",
                       .per_second = 1000},
-    [HOLDER] = {"redlock_lock_holder_info", .help = "Who holds it, in the holder's own words.", .names_holder = true},
+    [READERS] = {"redlock_lock_readers", .help = "How many read it together; 0: one has it alone, or it is free."},
+    [HOLDER] = {"redlock_lock_holder_info",
+                .help = "Who holds it, in the holder's own words, or the first who reads it.", .names_holder = true},
 };
 
 /* A resource may be given twice. Those of --all differ. */
@@ -159,6 +161,7 @@ static struct told read_lock(const struct tool_findings *findings, size_t index)
                                    [TTL] = held ? holders->remaining_ms : -1,
                                    [WAITERS] = lock->waiters,
                                    [FIRST_WAITER] = lock->waited_ms,
+                                   [READERS] = known ? holders->readers : -1,
                                    [HOLDER] = held ? 1 : -1}};
     for (size_t i = 0; i < index && !findings->all && told.name != NULL; i++) {
         told.name = strcmp(findings->locks[i].resource, lock->resource) == 0 ? NULL : lock->resource;

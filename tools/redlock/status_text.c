@@ -9,7 +9,7 @@
 #include "text.h"
 #include "values/values.h"
 
-enum { COLUMNS = 7 };
+enum { COLUMNS = 7, NAMES_SHOWN = 50 };
 
 /* Of a table: each column is as wide as its widest cell. */
 struct row {
@@ -151,8 +151,12 @@ static void print_verdict(FILE *out, const struct tool_holders *holders) {
     const char *holder = redlock_token_holder(holders->token);
     switch (holders->verdict) {
     case TOOL_HELD:
-        fputs("held by ", out);
-        tool_print_safe(out, holder[0] != '\0' ? holder : holders->token);
+        fputs(holders->readers > 0 ? "read by " : "held by ", out);
+        if (holders->readers > 1) {
+            fprintf(out, "%" PRId64, holders->readers);
+        } else {
+            tool_print_safe(out, holder[0] != '\0' ? holder : holders->token);
+        }
         fprintf(out, " on %zu of %zu nodes, ", holders->held, holders->nodes);
         print_remaining(out, holders->remaining_ms);
         break;
@@ -203,8 +207,12 @@ static void print_vote(FILE *out, const redlock_vote *vote) {
     fputs(": ", out);
     switch (vote->kind) {
     case REDLOCK_VOTE_GRANTED:
-        fputs("held by ", out);
-        tool_print_safe(out, vote->holder);
+        fputs(vote->readers > 0 ? "read by " : "held by ", out);
+        if (vote->readers > 0) {
+            fprintf(out, "%" PRId64, vote->readers);
+        } else {
+            tool_print_safe(out, vote->holder);
+        }
         fputs(", ", out);
         print_remaining(out, vote->holder_ttl_ms);
         break;
@@ -219,6 +227,42 @@ static void print_vote(FILE *out, const redlock_vote *vote) {
     fputc('\n', out);
 }
 
+/* Behind the last name that is shown, of `count` in all. */
+static void print_others(FILE *out, const char *whom, size_t count) {
+    if (count > NAMES_SHOWN) {
+        fprintf(out, "  and %zu more %ss; --json names them\n", count - NAMES_SHOWN, whom);
+    }
+}
+
+/* "  reader TOKEN: on 3 of 3 nodes, "; false if enough are shown. */
+static bool print_name(FILE *out, const char *whom, const char *token, size_t nodes, size_t all, size_t index) {
+    if (index < NAMES_SHOWN) {
+        fprintf(out, "  %s ", whom);
+        tool_print_safe(out, token);
+        fprintf(out, ": on %zu of %zu nodes, ", nodes, all);
+    }
+    return index < NAMES_SHOWN;
+}
+
+static void print_names(FILE *out, const struct tool_lock *lock) {
+    redlock_lock_reader reader;
+    redlock_lock_waiter waiter;
+    size_t readers = 0, waiters = 0;
+    for (; (reader = tool_reader(lock->result, readers)).token != NULL; readers++) {
+        if (print_name(out, "reader", reader.token, reader.nodes, lock->holders.nodes, readers)) {
+            print_remaining(out, reader.ttl_ms);
+            fputc('\n', out);
+        }
+    }
+    print_others(out, "reader", readers);
+    for (; (waiter = tool_waiter(lock->result, waiters)).token != NULL; waiters++) {
+        if (print_name(out, "waiter", waiter.token, waiter.nodes, lock->holders.nodes, waiters)) {
+            fprintf(out, "%sfor %s\n", waiter.reads ? "to read, " : "", TOOL_DURATION(waiter.waited_ms));
+        }
+    }
+    print_others(out, "waiter", waiters);
+}
+
 static void print_lock(FILE *out, const struct tool_lock *lock) {
     fputc('\n', out);
     tool_print_safe(out, lock->resource);
@@ -229,6 +273,7 @@ static void print_lock(FILE *out, const struct tool_lock *lock) {
         const redlock_vote vote = tool_vote(lock->result, i);
         print_vote(out, &vote);
     }
+    print_names(out, lock);
 }
 
 struct lock_cells {
@@ -244,6 +289,9 @@ static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, st
     const char *text = redlock_token_holder(holders->token);
     const char *holder = text[0] != '\0' || holders->token == NULL ? text : holders->token;
     snprintf(cells->state, sizeof cells->state, "%s", tool_verdict_name(holders->verdict));
+    if (holders->readers > 0) {
+        snprintf(cells->state, sizeof cells->state, "read by %" PRId64, holders->readers);
+    }
     snprintf(cells->nodes, sizeof cells->nodes, "%zu/%zu", holders->held, holders->nodes);
     if (holders->remaining_ms < 0) {
         snprintf(cells->ttl, sizeof cells->ttl, "no ttl");

@@ -10,20 +10,20 @@ from ._base import FOREVER, token_holder, version
 from ._client import Client, Lease
 from ._election import Election
 from ._enums import (
-    Code, EventKind, LogLevel, NodeState, Order, RestartGuard, TelemetryKind, VoteKind,
+    Code, EventKind, LogLevel, Mode, NodeState, Order, RestartGuard, TelemetryKind, VoteKind,
 )
 from ._news import Event, Histogram, Leader, Listed, NodeInfo, Telemetry, TelemetryEvent
 from ._result import (
     BusyError, CancelledError, ClosedError, ContendedError, Error, ForkedError, InvalidError,
-    LimitError, LostError, NoMemoryError, NoQuorumError, NotOwnerError, RandomError, Result,
-    SystemCallError, TooSlowError, UpgradeError, Vote,
+    LimitError, LockReader, LockWaiter, LostError, NoMemoryError, NoQuorumError, NotOwnerError,
+    RandomError, Result, SystemCallError, TooSlowError, UpgradeError, Vote,
 )
 
 __all__ = [
     "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",
-    "Error", "Event", "EventKind", "FOREVER", "ForkedError", "Histogram", "InvalidError",
-    "Leader", "Lease", "LimitError", "Listed", "LogLevel", "LostError", "NodeInfo", "NodeState",
-    "NoMemoryError", "NoQuorumError", "NotOwnerError", "Order", "RandomError", "RestartGuard",
-    "Result", "SystemCallError", "Telemetry", "TelemetryEvent", "TelemetryKind", "token_holder",
-    "TooSlowError", "UpgradeError", "version", "Vote", "VoteKind",
+    "Error", "Event", "EventKind", "FOREVER", "ForkedError", "Histogram", "InvalidError", "Leader",
+    "Lease", "LimitError", "Listed", "LockReader", "LockWaiter", "LogLevel", "LostError", "Mode",
+    "NodeInfo", "NodeState", "NoMemoryError", "NoQuorumError", "NotOwnerError", "Order",
+    "RandomError", "RestartGuard", "Result", "SystemCallError", "Telemetry", "TelemetryEvent",
+    "TelemetryKind", "token_holder", "TooSlowError", "UpgradeError", "version", "Vote", "VoteKind",
 ]

@@ -13,7 +13,7 @@ from ._callbacks import Handle
 from ._core import check_call, Core
 from ._election import Election
 from ._news import NodeInfo, statistics_of, Telemetry
-from ._options import list_options, manager_options, Options, set_told
+from ._options import election_options, list_options, manager_options, Options, set_told
 from ._redlock import ffi, lib
 from ._result import check, error_of, result_of
 
@@ -91,8 +91,9 @@ class Client:
         """Takes the lock, and raises ContendedError or another Error if it cannot.
 
         The options are those of redlock_acquire_options and redlock_client_acquire_options, by the same
-        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) and on_expiring(remaining_ms) run
-        on another thread. An owner of a reentrant lease is below 2**63.
+        names; wait_timeout_ms=0, the default, tries once. With mode=Mode.SHARED, others who read may have the
+        lock at the same time, and nobody alone. on_lost(reason) and on_expiring(remaining_ms) run on another
+        thread. An owner of a reentrant lease is below 2**63.
         """
         given: dict[str, Any] = dict(options)
         if to_int("owner", given.get("owner", 0), "uint64_t") >= _native.FIRST_OWNER:
@@ -135,7 +136,8 @@ class Client:
             yield lease
 
     def adopt(self, resource: str, token: str, **options: Unpack[ClientAcquireOptions]) -> Lease:
-        """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend()."""
+        """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend(). The token of a lease
+        that was downgraded needs mode=Mode.SHARED."""
         given: dict[str, Any] = dict(options)
         lost, expiring = self._told("on_lost", given), self._told("on_expiring", given)
         made = Options("redlock_acquire_options", lib.redlock_acquire_options_default)
@@ -153,7 +155,8 @@ class Client:
                 raise
 
     def inspect(self, resource: str) -> Result:
-        """Who holds the resource: the votes have the holder at each node. Takes no lock."""
+        """Who holds the resource: the votes have the holder at each node, and read_by all who read it. Takes no
+        lock."""
         name = to_bytes("resource", resource)
         with self._core.call() as client:
             code, found = self._core.ask(lambda result: lib.redlock_client_inspect(client, name, result))
@@ -178,8 +181,7 @@ class Client:
 
     def elect(self, name: str, **options: Unpack[ElectionOptions]) -> Election:
         """Becomes a candidate. The options are those of redlock_election_options, by the same names."""
-        made = Options("redlock_election_options", lib.redlock_election_options_default)
-        made.set(options.items())
+        made = election_options(options.items())
         election = ffi.new("redlock_client_election **")
         with self._core.call() as client:
             of = to_bytes("name", name)
@@ -342,6 +344,16 @@ class Lease:
         with self._use() as client:
             code, made = self._client._core.ask(
                 lambda result: lib.redlock_client_extend(client, self._handle, time_ms, result))
+        check(code, made)
+        assert made
+        return made
+
+    def downgrade(self) -> Result:
+        """Lets others read the lock, too, without a gap in which one of them could write. It is shared from this
+        call on, also if it raises. There is no way back: release it, and acquire it again."""
+        with self._use() as client:
+            code, made = self._client._core.ask(
+                lambda result: lib.redlock_client_downgrade(client, self._handle, result))
         check(code, made)
         assert made
         return made

@@ -110,6 +110,13 @@ class TelemetryKind(_Enum):
     EXPIRING = lib.REDLOCK_TELEMETRY_EXPIRING
 
 
+class Mode(_Enum):
+    """EXCLUSIVE: one has the lock alone; SHARED: all who read have it."""
+
+    EXCLUSIVE = lib.REDLOCK_EXCLUSIVE
+    SHARED = lib.REDLOCK_SHARED
+
+
 class Order(_Enum):
     """FAIR: in a queue on the nodes; NONE: by trying again."""
 

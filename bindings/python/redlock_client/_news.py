@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Optional
 
 from ._base import text
-from ._enums import Code, EventKind, NodeState, TelemetryKind
+from ._enums import Code, EventKind, Mode, NodeState, TelemetryKind
 from ._redlock import ffi, lib
 from ._result import copy_of
 
@@ -95,12 +95,13 @@ class TelemetryEvent:
     validity_ms: int
     fence: int
     automatic: bool
+    mode: Mode
 
     @staticmethod
     def of(event: CData) -> TelemetryEvent:
         return TelemetryEvent(TelemetryKind(event.kind), Code(event.code), event.id, text(event.resource),
                               text(event.node), event.node_index, text(event.reason), event.attempts,
-                              event.elapsed_us, event.validity_ms, event.fence, bool(event.automatic))
+                              event.elapsed_us, event.validity_ms, event.fence, bool(event.automatic), Mode(event.mode))
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,12 @@ class Listed:
     token: str
     ttl_ms: Optional[int]
     waiters: Optional[int]
+    readers: int
 
     @staticmethod
     def of(lock: CData) -> Listed:
         return Listed(lock.node, text(lock.resource), text(lock.token), None if lock.ttl_ms < 0 else lock.ttl_ms,
-                      None if lock.waiters < 0 else lock.waiters)
+                      None if lock.waiters < 0 else lock.waiters, lock.readers)
 
 
 class Histogram:

@@ -71,6 +71,7 @@ class AcquireOptions(TypedDict, total=False):
     heal: bool
     lock_delay_ms: int
     order: int
+    mode: int
     expiring_ms: int
     on_expiring: Callable[[int], None]
 
@@ -138,6 +139,16 @@ def set_told(lock: CData, lost: Optional[Handle], expiring: Optional[Handle]) ->
         lock.on_lost, lock.lost_data = lib.redlock_py_lost, lost.c
     if expiring:
         lock.on_expiring, lock.expiring_data = lib.redlock_py_expiring, expiring.c
+
+
+def election_options(options: Iterable[tuple[str, Any]]) -> Options:
+    """The options of a candidate."""
+    given = dict(options)
+    if "mode" in given:
+        raise TypeError("an election has no mode: one leads at a time; those who read take a lock that is shared")
+    made = Options("redlock_election_options", lib.redlock_election_options_default)
+    made.set(given.items())
+    return made
 
 
 def list_options(match: str, others: bool) -> Options:

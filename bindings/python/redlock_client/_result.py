@@ -23,6 +23,28 @@ class Vote:
     holder: str
     holder_ttl_ms: Optional[int]
     holder_text: str
+    readers: int
+
+
+@dataclass(frozen=True)
+class LockReader:
+    """One who reads a lock together with others, as redlock_lock_reader says it."""
+
+    token: str
+    holder_text: str
+    nodes: int
+    ttl_ms: int
+
+
+@dataclass(frozen=True)
+class LockWaiter:
+    """One who waits for a lock in its queue, as redlock_lock_waiter says it."""
+
+    token: str
+    holder_text: str
+    nodes: int
+    waited_ms: int
+    reads: bool
 
 
 class Result:
@@ -60,6 +82,34 @@ class Result:
         return None if waited < 0 else int(waited)
 
     @property
+    def readers(self) -> Optional[int]:
+        """inspect(): how many read the lock together; 0 if one has it alone, or nobody; None if it is not
+        known."""
+        count = lib.redlock_result_readers(self._handle)
+        return None if count < 0 else int(count)
+
+    @property
+    def read_by(self) -> list[LockReader]:
+        """inspect(): who reads the lock. Below a quorum of nodes it has no lease."""
+        reader = ffi.new("redlock_lock_reader *")
+        reader.size = ffi.sizeof("redlock_lock_reader")
+        found: list[LockReader] = []
+        while lib.redlock_result_reader(self._handle, len(found), reader) == lib.REDLOCK_OK:
+            found.append(LockReader(text(reader.token), text(reader.holder_text), reader.nodes, reader.ttl_ms))
+        return found
+
+    @property
+    def waiting(self) -> list[LockWaiter]:
+        """inspect(): who waits, the first in line first, up to 64 of each node."""
+        waiter = ffi.new("redlock_lock_waiter *")
+        waiter.size = ffi.sizeof("redlock_lock_waiter")
+        found: list[LockWaiter] = []
+        while lib.redlock_result_waiter(self._handle, len(found), waiter) == lib.REDLOCK_OK:
+            found.append(LockWaiter(text(waiter.token), text(waiter.holder_text), waiter.nodes, waiter.waited_ms,
+                                    bool(waiter.reads)))
+        return found
+
+    @property
     def votes(self) -> list[Vote]:
         return [self._vote(index) for index in range(lib.redlock_result_vote_count(self._handle))]
 
@@ -69,7 +119,7 @@ class Result:
         lib.redlock_result_vote(self._handle, index, vote)
         return Vote(text(vote.node), VoteKind(vote.kind), text(vote.error),
                     None if vote.latency_us < 0 else vote.latency_us, text(vote.holder),
-                    None if vote.holder_ttl_ms < 0 else vote.holder_ttl_ms, text(vote.holder_text))
+                    None if vote.holder_ttl_ms < 0 else vote.holder_ttl_ms, text(vote.holder_text), vote.readers)
 
     def __str__(self) -> str:
         size = lib.redlock_result_message(self._handle, ffi.NULL, 0) + 1

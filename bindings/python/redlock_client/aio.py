@@ -12,7 +12,7 @@ from ._aio_election import Election, Observer
 from ._base import text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
 from ._news import NodeInfo, statistics_of, Telemetry
-from ._options import list_options, manager_options, Options, set_told
+from ._options import election_options, list_options, manager_options, Options, set_told
 from ._redlock import ffi, lib
 from ._result import check, copy_of, error_of
 
@@ -109,7 +109,8 @@ class Manager:
         meanwhile gives up the lock.
 
         The options are those of redlock_acquire_options, by the same names; wait_timeout_ms=0, the default,
-        tries once. on_lost(reason) and on_expiring(remaining_ms) run on the event loop.
+        tries once. With mode=Mode.SHARED, others who read may have the lock at the same time. on_lost(reason)
+        and on_expiring(remaining_ms) run on the event loop.
         """
         made, lost = self._acquire_options(options)
         future: asyncio.Future[Lease] = self._loop.create_future()
@@ -148,7 +149,8 @@ class Manager:
             yield lease
 
     def adopt(self, resource: str, token: str, **options: Unpack[AcquireOptions]) -> Lease:
-        """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend()."""
+        """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend(). The token of a lease
+        that was downgraded needs mode=Mode.SHARED."""
         made, lost = self._acquire_options(options)
         lease = ffi.new("redlock_lease **")
         self._check(lib.redlock_adopt(self._open(), to_bytes("resource", resource), to_bytes("token", token), made.c,
@@ -156,7 +158,8 @@ class Manager:
         return Lease(self, lease[0], lost, None)
 
     async def inspect(self, resource: str) -> Result:
-        """Who holds the resource: the votes have the holder at each node. Takes no lock."""
+        """Who holds the resource: the votes have the holder at each node, and read_by all who read it. Takes no
+        lock."""
         name = to_bytes("resource", resource)
         return await self._request(lambda cb, data: lib.redlock_inspect(self._open(), name, cb, data))
 
@@ -170,9 +173,7 @@ class Manager:
 
     def elect(self, name: str, **options: Unpack[ElectionOptions]) -> Election:
         """Becomes a candidate. The options are those of redlock_election_options, by the same names."""
-        made = Options("redlock_election_options", lib.redlock_election_options_default)
-        made.set(options.items())
-        return Election(self, name, made)
+        return Election(self, name, election_options(options.items()))
 
     def observe(self, name: str) -> Observer:
         """Tells who leads, from now on."""
@@ -357,6 +358,11 @@ class Lease:
         """Gives it at least this much time from now."""
         ttl = to_int("ttl_ms", ttl_ms)
         return await self._manager._request(lambda cb, data: lib.redlock_extend(self._live(), ttl, cb, data))
+
+    async def downgrade(self) -> Result:
+        """Lets others read the lock, too, without a gap in which one of them could write. It is shared from this
+        call on, also if it raises. There is no way back: release it, and acquire it again."""
+        return await self._manager._request(lambda cb, data: lib.redlock_downgrade(self._live(), cb, data))
 
     async def release(self) -> Result:
         """Ends it at once, and waits for the answers. Raises LostError if the lock was not ours until now."""

@@ -10,7 +10,7 @@ import unittest
 import warnings
 
 import redlock_client
-from redlock_client import Code, EventKind
+from redlock_client import Code, EventKind, Mode
 from redlock_client.aio import Manager
 from servers import PATIENT_S, Servers
 
@@ -83,6 +83,28 @@ class Locks(Base):
         await asyncio.gather(*(worker(number) for number in range(20)))
         self.assertEqual(sorted(turns), list(range(20)))
         await self.gone("r")
+
+    async def test_many_read_and_a_writer_becomes_one_of_them(self):
+        lease = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
+        waiting = [asyncio.create_task(self.manager.acquire("r", mode=Mode.SHARED, ttl_ms=PATIENT_MS,
+                                                            wait_timeout_ms=redlock_client.FOREVER))
+                   for _ in range(2)]
+        await eventually(lambda: self.manager.statistics()["queued"] == 2)
+        self.assertEqual((await lease.downgrade()).code, Code.OK)
+        readers = [lease, *await asyncio.gather(*waiting)]
+        with self.assertRaises(redlock_client.ContendedError):
+            await self.manager.acquire("r")
+        while True:
+            seen = await self.manager.inspect("r")
+            if [reader.nodes for reader in seen.read_by] == [3, 3, 3]:
+                break
+        self.assertEqual({reader.token for reader in seen.read_by}, {reader.token for reader in readers})
+        self.assertEqual(seen.readers, 3)
+        for reader in readers:
+            await reader.release()
+        await self.gone("r")
+        with self.assertRaisesRegex(TypeError, "an election has no mode"):
+            self.manager.elect("e", mode=Mode.SHARED)
 
     async def test_a_cancelled_task_gives_up(self):
         async with self.manager.lock("r", ttl_ms=PATIENT_MS):

@@ -6,7 +6,7 @@ import threading
 import unittest
 
 import redlock_client
-from redlock_client import Code
+from redlock_client import Code, Mode
 from redlock_client._redlock import ffi
 from client_kit import Base, PATIENT_MS
 from servers import eventually
@@ -102,11 +102,72 @@ class Locks(Base):
 
         thread = threading.Thread(target=wait)
         thread.start()
-        eventually(lambda: self.client.statistics()["queued"] == 1)
+        eventually(lambda: [waiter.nodes for waiter in self.client.inspect("r").waiting] == [5])
+        waiter = self.client.inspect("r").waiting[0]
+        self.assertEqual((len(waiter.token), waiter.holder_text, waiter.reads), (48, "", False))
+        self.assertGreaterEqual(waiter.waited_ms, 0)
         first.release()
         thread.join()
         self.assertEqual(fences, ["r"])
         self.assertEqual(self.client.statistics()["handed_over"], 1)
+
+    def test_many_read_and_nobody_writes_meanwhile(self):
+        client = self.open(holder="web-3:4711")
+        with client.lock("r", mode=Mode.SHARED) as first, self.client.lock("r", mode=Mode.SHARED) as second:
+            self.assertEqual([lease.token[32] for lease in (first, second)], ["s", "s"])
+            for refused in ({}, {"mode": Mode.EXCLUSIVE}):
+                with self.assertRaises(redlock_client.ContendedError):
+                    self.client.acquire("r", **refused)
+            eventually(lambda: [reader.nodes for reader in self.client.inspect("r").read_by] == [5, 5])
+            seen = self.client.inspect("r")
+            self.assertEqual(seen.readers, 2)
+            self.assertEqual({reader.token for reader in seen.read_by}, {first.token, second.token})
+            self.assertEqual({reader.holder_text for reader in seen.read_by}, {"web-3:4711", ""})
+            self.assertTrue(all(reader.ttl_ms > 0 for reader in seen.read_by))
+            self.assertEqual([vote.readers for vote in seen.votes], [2] * 5)
+            self.assertEqual([lock.readers for lock in self.client.locks()[0]], [2] * 5)
+        with self.client.lock("r"):
+            with self.assertRaises(redlock_client.ContendedError):
+                self.client.acquire("r", mode=Mode.SHARED)
+            seen = self.client.inspect("r")
+            self.assertEqual((seen.readers, seen.read_by), (0, []))
+        with self.assertRaisesRegex(redlock_client.InvalidError, "mode is 2; it must be"):
+            self.client.acquire("r", mode=2)
+
+    def test_a_writer_becomes_a_reader(self):
+        told = []
+        client = self.open(on_event=lambda event: told.append((event.kind, event.mode)))
+        lease = client.acquire("r", ttl_ms=PATIENT_MS)
+        self.assertEqual(lease.downgrade().code, Code.OK)
+        with self.client.lock("r", mode=Mode.SHARED):
+            lease.extend(PATIENT_MS)
+            with self.assertRaises(redlock_client.ContendedError):
+                self.client.acquire("r")
+        lease.forget()
+        adopted = client.adopt("r", lease.token, mode=Mode.SHARED)
+        adopted.extend(PATIENT_MS)
+        adopted.release()
+        self.gone("r")
+        kind = redlock_client.TelemetryKind
+        eventually(lambda: (kind.RELEASED, Mode.SHARED) in told)
+        self.assertEqual(told[0], (kind.NODE_UP, Mode.EXCLUSIVE))
+        self.assertIn((kind.ACQUIRED, Mode.EXCLUSIVE), told)
+        self.assertIn((kind.EXTENDED, Mode.SHARED), told)
+        with self.assertRaisesRegex(redlock_client.InvalidError, "ended already"):
+            adopted.downgrade()
+
+    def test_reentrant_leases_read(self):
+        with self.client.lock("r", mode=Mode.SHARED, reentrant=True) as outer:
+            with self.client.lock("r", mode=Mode.SHARED, reentrant=True) as inner:
+                self.assertEqual(inner.token, outer.token)
+            with self.assertRaises(redlock_client.UpgradeError):  # it would wait for itself
+                self.client.acquire("r", reentrant=True, wait_timeout_ms=redlock_client.FOREVER)
+        with self.client.lock("r", reentrant=True) as outer:
+            with self.client.lock("r", mode=Mode.SHARED, reentrant=True):
+                with self.assertRaises(redlock_client.BusyError):
+                    outer.downgrade()
+            outer.downgrade()
+            self.client.acquire("r", mode=Mode.SHARED).release()
 
     def test_reentrant_leases_nest(self):
         with self.client.lock("r", reentrant=True) as outer:

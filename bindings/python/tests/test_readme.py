@@ -1,5 +1,6 @@
-"""Each program of the README runs."""
+"""Each program of the README and of the page about kinds of locks runs."""
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -11,9 +12,13 @@ from servers import PATIENT_S, Servers
 
 class Readme(unittest.TestCase):
     def test_its_programs_run(self):
-        readme = Path(__file__).resolve().parent.parent.joinpath("README.md").read_text(encoding="utf-8")
-        programs = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-        self.assertGreaterEqual(len(programs), 3)
+        package = Path(__file__).resolve().parent.parent
+        # The package may be a copy of that of the source tree.
+        pages = [package / "README.md", Path(os.environ.get("REDLOCK_SOURCE", package.parents[1]), "docs/locks.md")]
+        programs = [program for page in pages
+                    for program in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"),
+                                              re.DOTALL | re.MULTILINE)]
+        self.assertGreaterEqual(len(programs), 4)
         servers = Servers(3)
         self.addCleanup(servers.stop)
         for program in programs:

@@ -3,7 +3,7 @@ import dataclasses
 import unittest
 
 import redlock_client
-from redlock_client import Code
+from redlock_client import Code, Mode
 
 
 class Values(unittest.TestCase):
@@ -19,6 +19,7 @@ class Values(unittest.TestCase):
     def test_the_enums_have_every_member(self):
         types = {"Code": "redlock_error", "VoteKind": "redlock_vote_kind", "EventKind": "redlock_election_event_kind",
                  "NodeState": "redlock_node_state", "LogLevel": "redlock_log_level", "Order": "redlock_order",
+                 "Mode": "redlock_mode",
                  "RestartGuard": "redlock_restart_guard", "TelemetryKind": "redlock_telemetry_kind"}
         for name, type_ in types.items():
             members = redlock_client._redlock.ffi.typeof(type_).elements
@@ -31,6 +32,7 @@ class Values(unittest.TestCase):
 
     def test_what_is_told_has_every_member(self):
         told = {"NodeInfo": ("redlock_node_info", set()), "Vote": ("redlock_vote", set()),
+                "LockReader": ("redlock_lock_reader", set()), "LockWaiter": ("redlock_lock_waiter", set()),
                 "Listed": ("redlock_listed", set()), "TelemetryEvent": ("redlock_telemetry_event", {"trace"}),
                 "Event": ("redlock_election_event", {"election", "lease"})}
         for name, (type_, left_out) in told.items():
@@ -106,6 +108,8 @@ class Values(unittest.TestCase):
                 (lambda: client.acquire("r", on_expiring=3), "^on_expiring must be callable, not int$"),
                 (lambda: client.adopt("r", 3), "^token must be a str, not int$"),
                 (lambda: client.elect("e", lock_delay_ms="1"), "^lock_delay_ms must be an int, not str$"),
+                (lambda: client.elect("e", mode=Mode.SHARED), "^an election has no mode: one leads at a time; "),
+                (lambda: client.acquire("r", mode="shared"), "^mode must be a redlock_mode, not str$"),
                 (lambda: client.elect("e").next("1"), "^timeout_ms must be an int, not str$"),
                 (lambda: client.elect("e").validity_ms(None), "^term must be an int, not NoneType$"),
                 (lambda: client.locks(3), "^match must be a str, not int$"),

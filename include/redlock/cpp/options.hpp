@@ -100,12 +100,6 @@ enum class order : int {
     none = REDLOCK_ORDER_NONE  /**< By trying again after a random delay. */
 };
 
-/** The modes of redlock_mode. */
-enum class mode : int {
-    exclusive = REDLOCK_EXCLUSIVE, /**< One has the lock alone. */
-    shared = REDLOCK_SHARED        /**< All who read have it. */
-};
-
 /** redlock_log_callback: `void(log_level, std::string_view line)` */
 using log_callback = callback<as<redlock_log_level, log_level>, as<const char *, std::string_view>>;
 /** redlock_event_callback: `void(const telemetry_event &)` */
@@ -222,10 +216,12 @@ struct listed {
     std::string_view token;              /**< The key's value. */
     std::optional<milliseconds> ttl;     /**< How long the key will live; none if it has no ttl. */
     std::optional<std::int64_t> waiters; /**< How many wait in its queue at this node, if known. */
+    std::int64_t readers = 0;            /**< How many read it there; 0: one has it alone. */
 
     /** From C. */
     explicit listed(const redlock_listed *from) noexcept
-        : node(from->node), resource(detail::view(from->resource)), token(detail::view(from->token)) {
+        : node(from->node), resource(detail::view(from->resource)), token(detail::view(from->token)),
+          readers(from->readers) {
         if (from->ttl_ms >= 0) {
             ttl = milliseconds(from->ttl_ms);
         }

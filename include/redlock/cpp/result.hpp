@@ -96,6 +96,12 @@ inline std::string_view token_holder(text token) noexcept {
     return detail::view(redlock_token_holder(token.c_str()));
 }
 
+/** The modes of redlock_mode. */
+enum class mode : int {
+    exclusive = REDLOCK_EXCLUSIVE, /**< One has the lock alone. */
+    shared = REDLOCK_SHARED        /**< All who read have it. */
+};
+
 /** The kinds of redlock_vote_kind. */
 enum class vote_kind : int {
     pending = REDLOCK_VOTE_PENDING,    /**< No answer yet. */
@@ -122,6 +128,24 @@ struct vote {
     /** inspect(): how long the key will live; none if it has no ttl. */
     std::optional<milliseconds> holder_ttl;
     std::string_view holder_text; /**< Who has the lock at this node, if known. */
+    std::int64_t readers = 0;     /**< inspect(): how many read it there; 0: one has it alone. */
+};
+
+/** One who reads the lock, as redlock_lock_reader. The texts live as long as the result. */
+struct lock_reader {
+    std::string_view token;       /**< Of its lease. */
+    std::string_view holder_text; /**< Who it is, if the token says it. */
+    std::size_t nodes = 0;        /**< How many nodes have its token. */
+    milliseconds ttl{0};          /**< Until fewer than a quorum have it; below it, none. */
+};
+
+/** One who waits for the lock, as redlock_lock_waiter. The texts live as long as the result. */
+struct lock_waiter {
+    std::string_view token;               /**< That of its place. */
+    std::string_view holder_text;         /**< Who it is, if the token says it. */
+    std::size_t nodes = 0;                /**< On how many it has a place. */
+    milliseconds waited{0};               /**< For how long. */
+    redlock::mode mode = mode::exclusive; /**< What it waits for. */
 };
 
 /** A result that somebody else owns, or none: then each member is 0 or "". */
@@ -165,6 +189,26 @@ class result_view {
         const std::int64_t count = handle_ ? redlock_result_readers(handle_) : -1;
         return count < 0 ? std::nullopt : std::optional(count);
     }
+    /** redlock_result_reader(): none behind the last one. */
+    std::optional<lock_reader> reader(std::size_t index) const noexcept {
+        redlock_lock_reader from{};
+        from.size = sizeof from;
+        if (!handle_ || redlock_result_reader(handle_, index, &from) != REDLOCK_OK) {
+            return std::nullopt;
+        }
+        return lock_reader{detail::view(from.token), detail::view(from.holder_text), from.nodes,
+                           milliseconds(from.ttl_ms)};
+    }
+    /** redlock_result_waiter(): none behind the last one. */
+    std::optional<lock_waiter> waiter(std::size_t index) const noexcept {
+        redlock_lock_waiter from{};
+        from.size = sizeof from;
+        if (!handle_ || redlock_result_waiter(handle_, index, &from) != REDLOCK_OK) {
+            return std::nullopt;
+        }
+        return lock_waiter{detail::view(from.token), detail::view(from.holder_text), from.nodes,
+                           milliseconds(from.waited_ms), from.reads ? mode::shared : mode::exclusive};
+    }
     /** The number of nodes. */
     std::size_t size() const noexcept {
         return handle_ ? redlock_result_vote_count(handle_) : 0;
@@ -180,6 +224,7 @@ class result_view {
             to.error = detail::view(from.error);
             to.holder = detail::view(from.holder);
             to.holder_text = detail::view(from.holder_text);
+            to.readers = from.readers;
             if (from.latency_us >= 0) {
                 to.latency = std::chrono::microseconds(from.latency_us);
             }

@@ -52,13 +52,15 @@ struct telemetry_event {
     milliseconds validity;             /**< The time that is left of the lease. */
     std::uint64_t fence;               /**< The fencing token. */
     bool automatic;                    /**< The library renewed the lease. */
+    redlock::mode mode;                /**< Whether it shares the lock. */
 
     /** From C. */
     explicit telemetry_event(const redlock_telemetry_event *from) noexcept
         : kind(static_cast<telemetry_kind>(from->kind)), code(static_cast<errc>(from->code)), id(from->id),
           trace(from->trace), resource(detail::view(from->resource)), node(detail::view(from->node)),
           node_index(from->node_index), reason(detail::view(from->reason)), attempts(from->attempts),
-          elapsed(from->elapsed_us), validity(from->validity_ms), fence(from->fence), automatic(from->automatic) {
+          elapsed(from->elapsed_us), validity(from->validity_ms), fence(from->fence), automatic(from->automatic),
+          mode(static_cast<redlock::mode>(from->mode)) {
     }
 };
 
