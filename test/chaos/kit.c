@@ -194,6 +194,17 @@ void kit_see(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, i
     }
 }
 
+void kit_see_reader(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, int64_t left_ms) {
+    for (size_t n = 0; n < kit->history.node_count; n++) {
+        struct chaos_sight *sight = &kit->history.sweeps[sweep].nodes[n];
+        if ((nodes >> n & 1) != 0) {
+            sight->readers = must(realloc(sight->readers, (sight->reader_count + 1) * sizeof *sight->readers));
+            sight->readers[sight->reader_count] = (struct chaos_reader){.left_ms = left_ms};
+            snprintf(sight->readers[sight->reader_count++].token, CHAOS_TOKEN_SIZE, "%s", token);
+        }
+    }
+}
+
 void kit_queue(struct kit *kit, size_t sweep, uint32_t nodes, const char *token) {
     for (size_t n = 0; n < kit->history.node_count; n++) {
         struct chaos_sight *sight = &kit->history.sweeps[sweep].nodes[n];

@@ -60,6 +60,8 @@ void kit_tally(struct kit *kit, int client, int64_t at_us, int64_t fenced_fast, 
 size_t kit_sweep(struct kit *kit, int resource, int64_t from_us, int64_t to_us);
 /* The nodes in the mask have the token for this long. */
 void kit_see(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, int64_t pttl_ms);
+/* The token is one more of those who read on the nodes in the mask, for this long. */
+void kit_see_reader(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, int64_t left_ms);
 /* The token is the next in the queue of the nodes in the mask. */
 void kit_queue(struct kit *kit, size_t sweep, uint32_t nodes, const char *token);
 /* The nodes in the mask have not answered. */

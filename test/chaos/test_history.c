@@ -220,6 +220,25 @@ TEST(setups_are_read) {
     lines_refuse(text, "\"quorum\" is 3; a number from 2 to 2 is expected");
 }
 
+TEST(readers_are_read) {
+    struct chaos_history history;
+#define READ_BY(nodes)                                                                                                 \
+    START "{\"t\":1140,\"event\":\"keys\",\"to\":1145,\"resource\":2,\"nodes\":[null,[\"\",0]," nodes "]}\n"
+    read_ok(READ_BY("[[\"a\",7],[\"123456789abcdefs\",0]]"), &history);
+    const struct chaos_sight *sight = &history.sweeps[0].nodes[2];
+    assert_true(sight->answered && sight->token[0] == '\0');
+    assert_int_equal(history.sweeps[0].nodes[1].reader_count, 0);
+    assert_int_equal(sight->reader_count, 2);
+    assert_string_equal(sight->readers[0].token, "a");
+    assert_int_equal(sight->readers[0].left_ms, 7);
+    assert_string_equal(sight->readers[1].token, "123456789abcdefs");
+    chaos_history_clear(&history);
+    lines_refuse(READ_BY("[[\"a\",7],\"b\"]"), "\"nodes\"");
+    lines_refuse(READ_BY("[[\"a\",7],[\"0123456789abcdefs\",7]]"), "\"nodes\"");
+    lines_refuse(READ_BY("[[\"a\",-1]]"), "\"nodes\"");
+    lines_refuse(READ_BY("[]"), "\"nodes\"");
+}
+
 TEST(queues_are_read) {
     struct chaos_history history;
 #define QUEUE(lines)                                                                                                   \
@@ -354,7 +373,7 @@ TEST(members_out_of_range) {
     refuse_with(FAULT, "[1,3]", "[\"1\"]", "a list of numbers from 1 to 3");
     refuse_with(FAULT, "[2,4]", "4", "\"clients\" is 4; a list of 0 to 4");
     refuse_with(KEYS, "null,", "", "\"nodes\" is [[\"\",0],[\"0123456789abcdef\",-1]]; a list of 3 to 3");
-    refuse_with(KEYS, "null", "false", "a list of null, [\"\",0] or [token,pttl]");
+    refuse_with(KEYS, "null", "false", "a list of null, [\"\",0], [token,pttl] or [[token,ms]…]");
     refuse_with(KEYS, "-1", "-2", "a list of null");
     refuse_with(KEYS, "\"\",0", "\"\"", "a list of null");
     refuse_with(KEYS, "1145", "1139", "\"to\" is 1139");

@@ -89,11 +89,19 @@ struct chaos_tally {
     int64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps;
 };
 
+/* Of a lock that is read: one of those who have it together. */
+struct chaos_reader {
+    char token[CHAOS_TOKEN_SIZE];
+    int64_t left_ms;
+};
+
 /* What the auditor saw of one resource on one node. */
 struct chaos_sight {
     bool answered;
-    char token[CHAOS_TOKEN_SIZE];   /* "" for no key */
-    int64_t pttl_ms;                /* -1: no ttl */
+    char token[CHAOS_TOKEN_SIZE]; /* "" for no key, and where readers have it */
+    int64_t pttl_ms;              /* -1: no ttl */
+    struct chaos_reader *readers; /* owned; NULL for none */
+    size_t reader_count;
     char (*line)[CHAOS_TOKEN_SIZE]; /* owned: who waits in the resource's queue; NULL for nobody */
     size_t line_count;
 };

@@ -356,56 +356,6 @@ static void take_tally(struct chaos_reading *reading) {
     chaos_add(&history->tallies, &history->tally_count, &tally, sizeof tally);
 }
 
-/* null, ["", 0], [token, pttl] */
-static bool read_sight(const json_t *value, struct chaos_sight *sight) {
-    const char *token;
-    json_int_t pttl_ms;
-    if (json_is_null(value)) {
-        return true;
-    }
-    if (json_unpack((json_t *)(uintptr_t)value, "[sI!]", &token, &pttl_ms) != 0 || strlen(token) >= CHAOS_TOKEN_SIZE ||
-        pttl_ms < -1 || pttl_ms > CHAOS_TIME_MAX_US / 1000) {
-        return false;
-    }
-    sight->answered = true;
-    strcpy(sight->token, token);
-    sight->pttl_ms = pttl_ms;
-    return true;
-}
-
-/* [token…]; nothing where the node has no queue */
-static bool read_line(const json_t *value, struct chaos_sight *sight) {
-    size_t count = json_array_size(value);
-    sight->line = count == 0 ? NULL : chaos_allocate(count, sizeof *sight->line);
-    for (; sight->line_count < count; sight->line_count++) {
-        const json_t *token = json_array_get(value, sight->line_count);
-        if (!json_is_string(token) || json_string_length(token) >= CHAOS_TOKEN_SIZE) {
-            return false;
-        }
-        snprintf(sight->line[sight->line_count], sizeof *sight->line, "%s", json_string_value(token));
-    }
-    return value == NULL || json_is_array(value);
-}
-
-static void take_keys(struct chaos_reading *reading) {
-    struct chaos_history *history = reading->history;
-    size_t nodes = history->node_count;
-    const json_t *list = chaos_get_list(reading, "nodes", nodes, nodes);
-    struct chaos_sweep sweep = {.from_us = reading->t_us,
-                                .to_us = chaos_get_number(reading, "to", reading->t_us, CHAOS_TIME_MAX_US),
-                                .resource = chaos_get_resource(reading),
-                                .nodes = chaos_allocate(nodes, sizeof *sweep.nodes)};
-    chaos_add(&history->sweeps, &history->sweep_count, &sweep, sizeof sweep);
-    for (size_t n = 0; n < json_array_size(list); n++) {
-        if (!read_sight(json_array_get(list, n), &sweep.nodes[n])) {
-            chaos_wrong_member(reading, "nodes", "a list of null, [\"\",0] or [token,pttl]");
-        }
-        if (!read_line(json_array_get(json_object_get(reading->event, "lines"), n), &sweep.nodes[n])) {
-            chaos_wrong_member(reading, "lines", "a list of lists of tokens");
-        }
-    }
-}
-
 static void take_left(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
     if (history->left_told) {
@@ -442,7 +392,7 @@ static const struct taker {
 } takers[] = {
     {"start", take_start, 0, 0},     {"fault", take_fault, 1, 0},   {"invoke", take_invoke, 1, 0},
     {"spawn", take_spawn, 2, 0},     {"claim", take_claim, 2, 0},   {"intent", take_intent, 2, 0},
-    {"keys", take_keys, 2, 0},       {"tally", take_tally, 2, 0},   {"left", take_left, 2, 0},
+    {"keys", chaos_take_keys, 2, 0}, {"tally", take_tally, 2, 0},   {"left", take_left, 2, 0},
     {"exit", take_exit, 2, 1},       {"finish", take_finish, 2, 0}, {"complete", take_complete, 2, 1},
     {"heal", take_heal, 2, 1},       {"end", take_end, 2, 1},       {"done", take_done, 2, 1},
     {"refused", take_refused, 2, 1},
