@@ -42,6 +42,7 @@ void chaos_history_clear(struct chaos_history *history) {
     free(history->operations);
     free(history->leases);
     free(history->increments);
+    free(history->reads);
     free(history->sweeps);
     free(history->bands);
     free(history->lives);

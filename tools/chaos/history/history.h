@@ -28,6 +28,7 @@ struct chaos_operation {
     int client;
     int resource;
     enum chaos_what what;
+    bool shared; /* of an acquire: for reading, together with others */
     int64_t op;
     int64_t invoked_us;
     int64_t deadline_us;
@@ -50,6 +51,7 @@ struct chaos_claim {
 struct chaos_lease {
     int client;
     int resource;
+    bool shared;
     char token[CHAOS_TOKEN_SIZE];
     int64_t from_us;            /* of the first claim */
     int64_t until_us;           /* of the last claim, the latest */
@@ -71,6 +73,17 @@ struct chaos_increment {
     /* With fencing: what it told the resource, and the numbers that the resource gave to read and
      * write; 0 for none. */
     int64_t fence, read_number, write_number;
+};
+
+/* Under a shared lease. */
+struct chaos_read {
+    int client;
+    int resource;
+    char token[CHAOS_TOKEN_SIZE];
+    int64_t count;
+    int64_t at_us;         /* it had read by then */
+    int64_t until_us;      /* what was claimed then */
+    int64_t fence, number; /* with fencing: as of an increment */
 };
 
 /* The resource refused an access, for it had seen a higher token. */
@@ -144,6 +157,7 @@ struct chaos_history {
     size_t node_count, client_count, resource_count;
     char **resources; /* owned names */
     int64_t ttl_ms, node_timeout_ms, wait_ms;
+    int64_t readers; /* percent of the clients */
     bool breaks_assumptions;
     bool memoryless; /* nodes keep nothing over a restart */
     bool polls;      /* clients do not queue */
@@ -156,6 +170,8 @@ struct chaos_history {
     size_t lease_count;
     struct chaos_increment *increments; /* by intent_us */
     size_t increment_count;
+    struct chaos_read *reads; /* by at_us */
+    size_t read_count;
     struct chaos_sweep *sweeps; /* by from_us */
     size_t sweep_count;
     struct chaos_band *bands; /* by from_us */

@@ -75,6 +75,7 @@ static void take_start(struct chaos_reading *reading) {
     history->ttl_ms = chaos_get_number(reading, "ttl_ms", 1, LENGTH_MAX_MS);
     history->node_timeout_ms = chaos_get_number(reading, "node_timeout_ms", 0, LENGTH_MAX_MS);
     history->wait_ms = chaos_get_number(reading, "wait_ms", 0, LENGTH_MAX_MS);
+    history->readers = chaos_get_optional(reading, "readers", 100);
     history->breaks_assumptions = chaos_get_flag(reading, "breaks_assumptions");
     history->memoryless = chaos_get_option(reading, "memoryless");
     history->polls = chaos_get_option(reading, "polls");
@@ -183,12 +184,18 @@ static void take_heal(struct chaos_reading *reading) {
     note(reading, &key, ENDED);
 }
 
+/* Told of what is shared; histories of older versions have none. */
+static bool get_shared(struct chaos_reading *reading) {
+    return json_object_get(reading->event, "mode") != NULL && chaos_get_word(reading, "mode", "exclusive", "shared");
+}
+
 static void take_invoke(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
     struct chaos_operation operation = {
         .client = chaos_get_client(reading),
         .resource = chaos_get_resource(reading),
         .what = chaos_get_word(reading, "what", "acquire", "release") ? CHAOS_RELEASE : CHAOS_ACQUIRE,
+        .shared = get_shared(reading),
         .op = chaos_get_number(reading, "op", 0, INT64_MAX),
         .invoked_us = reading->t_us,
         .deadline_us = chaos_get_number(reading, "deadline", reading->t_us, CHAOS_TIME_MAX_US),
@@ -224,6 +231,7 @@ static void take_complete(struct chaos_reading *reading) {
     }
     told.resource = begun->resource;
     told.what = begun->what;
+    told.shared = begun->shared;
     told.invoked_us = begun->invoked_us;
     told.deadline_us = begun->deadline_us;
     told.completed_us = reading->t_us;
@@ -256,6 +264,7 @@ static struct chaos_lease get_lease(struct chaos_reading *reading) {
 static void take_claim(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
     struct chaos_lease told = get_lease(reading);
+    told.shared = get_shared(reading);
     struct chaos_claim claim = {reading->t_us, chaos_get_number(reading, "until", reading->t_us, CHAOS_TIME_MAX_US)};
     struct key key = key_of("lease", 0, 0, told.token);
     struct chaos_lease *lease = find_lease(reading, &told, &key);
@@ -280,6 +289,19 @@ static void take_end(struct chaos_reading *reading) {
     }
     lease->ended_us = reading->t_us;
     lease->released = released;
+}
+
+static void take_read(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    struct chaos_read read = {.client = chaos_get_client(reading),
+                              .resource = chaos_get_resource(reading),
+                              .count = chaos_get_number(reading, "read", 0, INT64_MAX),
+                              .at_us = reading->t_us,
+                              .until_us = chaos_get_number(reading, "until", 0, CHAOS_TIME_MAX_US),
+                              .fence = chaos_get_optional(reading, "fence", INT64_MAX),
+                              .number = chaos_get_optional(reading, "number", INT64_MAX)};
+    chaos_get_chars(reading, "token", 1, read.token, sizeof read.token);
+    chaos_add(&history->reads, &history->read_count, &read, sizeof read);
 }
 
 static struct chaos_increment get_increment(struct chaos_reading *reading) {
@@ -395,7 +417,7 @@ static const struct taker {
     {"keys", chaos_take_keys, 2, 0}, {"tally", take_tally, 2, 0},   {"left", take_left, 2, 0},
     {"exit", take_exit, 2, 1},       {"finish", take_finish, 2, 0}, {"complete", take_complete, 2, 1},
     {"heal", take_heal, 2, 1},       {"end", take_end, 2, 1},       {"done", take_done, 2, 1},
-    {"refused", take_refused, 2, 1},
+    {"refused", take_refused, 2, 1}, {"read", take_read, 2, 0},
 };
 
 /* The taker of an event, and its time. NULL for one that is not known. */
