@@ -33,7 +33,9 @@ FRESH_TEST(a_writer_beside_a_reader) {
     kit_release(kit, kit_acquire_shared(kit, 2, 0, "b", 1200 * MS, 2200 * MS), 1300 * MS);
     kit_release(kit, kit_acquire(kit, 0, 0, "x", 1900 * MS - 1, 2900 * MS), 2 * S);
     expect_at_end(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
-    expect_text(0, "client 2 (token a) relied on it from 1.000 s to 1.900 s, client 1 (token x) from 1.900 s to 2.000");
+    expect_text(
+        0,
+        "client 2 (token a, to read) relied on it from 1.000 s to 1.900 s, client 1 (token x) from 1.900 s to 2.000");
 }
 
 FRESH_TEST(readers_beside_a_writer) {

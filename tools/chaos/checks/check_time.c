@@ -15,13 +15,17 @@ static int64_t relied_until(const struct chaos_case *c, const struct chaos_lease
     return c->relied_until_us[lease - c->history->leases];
 }
 
+static const char *mode_of(const struct chaos_lease *lease) {
+    return lease->shared ? ", to read" : "";
+}
+
 static void add(struct chaos_case *c, const struct chaos_lease *a, const struct chaos_lease *b) {
     int64_t to_us = chaos_least(relied_until(c, a), relied_until(c, b));
     chaos_case_add(c, CHAOS_WRONG(OVERLAP, b->from_us, to_us, a->resource, a->client, b->client),
-                   "client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s to %.3f "
-                   "s: both for %.3f ms",
-                   a->client + 1, a->token, chaos_at(c, a->from_us), chaos_at(c, relied_until(c, a)), b->client + 1,
-                   b->token, chaos_at(c, b->from_us), chaos_at(c, relied_until(c, b)),
+                   "client %d (token %s%s) relied on it from %.3f s to %.3f s, client %d (token %s%s) from %.3f s to "
+                   "%.3f s: both for %.3f ms",
+                   a->client + 1, a->token, mode_of(a), chaos_at(c, a->from_us), chaos_at(c, relied_until(c, a)),
+                   b->client + 1, b->token, mode_of(b), chaos_at(c, b->from_us), chaos_at(c, relied_until(c, b)),
                    (double)(to_us - b->from_us) / 1e3);
 }
 

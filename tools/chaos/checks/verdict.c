@@ -52,10 +52,12 @@ static void say_done(FILE *out, const struct chaos_history *history, const struc
     parts(out, failures, sizeof failures / sizeof failures[0]);
     fprintf(out, "; %s", CHAOS_MANY(verdict->releases, "release"));
     parts(out, losses, sizeof losses / sizeof losses[0]);
-    fprintf(out, "; %s of the shared counters%s%s; %s lost in the owner's eyes; the auditor looked at the keys %s.\n",
-            CHAOS_MANY(verdict->increments, "increment"), verdict->reads > 0 ? ", read otherwise " : "",
-            verdict->reads > 0 ? CHAOS_MANY(verdict->reads, "time") : "", CHAOS_MANY(verdict->leases_lost, "lease"),
-            CHAOS_MANY(history->sweep_count, "time"));
+    fprintf(out, "; %s of the shared counters", CHAOS_MANY(verdict->increments, "increment"));
+    if (verdict->reads > 0) {
+        fprintf(out, ", %s under shared leases", CHAOS_MANY(verdict->reads, "read"));
+    }
+    fprintf(out, "; %s lost in the owner's eyes; the auditor looked at the keys %s.\n",
+            CHAOS_MANY(verdict->leases_lost, "lease"), CHAOS_MANY(history->sweep_count, "time"));
 }
 
 static void say_availability(FILE *out, const struct chaos_verdict *verdict) {
