@@ -17,6 +17,7 @@ struct key {
     int resource;
     size_t node;
     char token[CHAOS_TOKEN_SIZE];
+    bool shared;
     int64_t from_us, to_us;
     struct {
         int64_t at_us, expires_us;
@@ -53,17 +54,30 @@ static bool chance(struct world *world, int percent) {
     return world_random(&world->random, 99) < percent;
 }
 
+/* One lease in the making. Its keys are the last ones in the world. */
+struct round {
+    int client, resource;
+    bool shared;
+    char token[CHAOS_TOKEN_SIZE];
+    int64_t start_us;
+    int64_t decided_us;  /* when it was won or lost */
+    int64_t deadline_us; /* of the lease */
+    int64_t fence;
+    size_t first_key;
+};
+
 /* Removes late keys: a SET that was long on its way finds this key and is refused. */
-static void refuse_later(struct world *world, int resource, size_t node, int64_t at_us) {
+static void refuse_later(struct world *world, const struct round *round, size_t node, int64_t at_us) {
     for (size_t i = 0; i < world->key_count; i++) {
         struct key *key = &world->keys[i];
-        if (key->resource == resource && key->node == node && key->from_us >= at_us) {
+        bool together = round->shared && key->shared;
+        if (key->resource == round->resource && key->node == node && key->from_us >= at_us && !together) {
             key->to_us = key->from_us;
         }
     }
 }
 
-static void add_key(struct world *world, int resource, size_t node, const char *token, int64_t at_us) {
+static void add_key(struct world *world, const struct round *round, size_t node, int64_t at_us) {
     if (world->key_count == world->key_capacity) {
         world->key_capacity = world->key_capacity == 0 ? 256 : 2 * world->key_capacity;
         world->keys = realloc(world->keys, world->key_capacity * sizeof *world->keys);
@@ -72,32 +86,31 @@ static void add_key(struct world *world, int resource, size_t node, const char *
         }
     }
     struct key *key = &world->keys[world->key_count++];
-    *key = (struct key){.resource = resource, .node = node, .from_us = at_us, .to_us = at_us + TTL_US, .step_count = 1};
+    *key = (struct key){.resource = round->resource,
+                        .node = node,
+                        .shared = round->shared,
+                        .from_us = at_us,
+                        .to_us = at_us + TTL_US,
+                        .step_count = 1};
     key->steps[0].at_us = at_us;
     key->steps[0].expires_us = at_us + TTL_US;
-    snprintf(key->token, sizeof key->token, "%s", token);
+    snprintf(key->token, sizeof key->token, "%s", round->token);
 }
 
-static const struct key *key_at(const struct world *world, int resource, size_t node, int64_t at_us) {
-    for (size_t i = world->key_count; i-- > 0;) {
+static bool is_at(const struct key *key, int resource, size_t node, int64_t at_us) {
+    return key->resource == resource && key->node == node && key->from_us <= at_us && at_us < key->to_us;
+}
+
+/* Whether somebody keeps it out there. */
+static bool is_kept_out(const struct world *world, const struct round *round, size_t node, int64_t at_us) {
+    for (size_t i = 0; i < world->key_count; i++) {
         const struct key *key = &world->keys[i];
-        if (key->resource == resource && key->node == node && key->from_us <= at_us && at_us < key->to_us) {
-            return key;
+        if (is_at(key, round->resource, node, at_us) && !(round->shared && key->shared)) {
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
-
-/* One lease in the making. Its keys are the last ones in the world. */
-struct round {
-    int client, resource;
-    char token[CHAOS_TOKEN_SIZE];
-    int64_t start_us;
-    int64_t decided_us;  /* when it was won or lost */
-    int64_t deadline_us; /* of the lease */
-    int64_t fence;
-    size_t first_key;
-};
 
 static int compare(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -113,11 +126,11 @@ static bool run_round(struct world *world, struct round *round) {
     for (size_t n = 0; n < world->nodes; n++) {
         bool cut = chance(world, 10);
         int64_t at_us = round->start_us + (cut ? between(world, 5000, 200000) : between(world, 100, 3000));
-        if (key_at(world, round->resource, n, at_us) != NULL || (cut && chance(world, 50))) {
+        if (is_kept_out(world, round, n, at_us) || (cut && chance(world, 50))) {
             continue;
         }
-        refuse_later(world, round->resource, n, at_us);
-        add_key(world, round->resource, n, round->token, at_us);
+        refuse_later(world, round, n, at_us);
+        add_key(world, round, n, at_us);
         if (!cut) {
             granted_us[granted++] = at_us;
         }
@@ -196,6 +209,13 @@ static void die(struct world *world, const struct round *round, int64_t at_us) {
 static void increment(struct world *world, const struct round *round, size_t lease, int64_t intent_us, int64_t done_us,
                       bool writes) {
     int64_t *counter = &world->counters[round->resource], *accesses = &world->accesses[round->resource];
+    if (round->shared) {
+        kit_read(world->kit, lease, *counter, intent_us, round->fence, ++*accesses);
+        if (done_us != CHAOS_NEVER_US) {
+            kit_read(world->kit, lease, *counter, done_us, round->fence, ++*accesses);
+        }
+        return;
+    }
     size_t index = kit_increment(world->kit, lease, *counter, intent_us, done_us);
     int64_t read_number = ++*accesses;
     *counter += writes;
@@ -269,11 +289,8 @@ static void wake_too_late(struct world *world, const struct round *round) {
     world->next_us[round->resource] = round->deadline_us;
 }
 
-static void turn(struct world *world, int resource) {
-    struct round round = {.client = (int)between(world, 0, WORLD_CLIENTS - 1), .resource = resource};
-    for (int c = 0; c < WORLD_CLIENTS; c++) {
-        round.client = world->free_us[c] < world->free_us[round.client] && chance(world, 60) ? c : round.client;
-    }
+static void acquire(struct world *world, int client, int resource, bool shared) {
+    struct round round = {.client = client, .resource = resource, .shared = shared};
     int64_t free_us = world->free_us[round.client], next_us = world->next_us[resource];
     int64_t invoked_us = (free_us > next_us ? free_us : next_us) + between(world, 1, 20000);
     snprintf(round.token, sizeof round.token, "%016" PRIx64, (uint64_t)++world->tokens * UINT64_C(0x9e3779b97f4a7c15));
@@ -286,15 +303,19 @@ static void turn(struct world *world, int resource) {
         world->next_us[resource] = round.decided_us;
         return;
     }
-    kit_operation(world->kit, round.client, resource, CHAOS_ACQUIRE, invoked_us, round.decided_us, "OK");
-    round.fence = world->fences[resource] += between(world, 1, 3);
+    size_t operation =
+        kit_operation(world->kit, round.client, resource, CHAOS_ACQUIRE, invoked_us, round.decided_us, "OK");
+    round.fence = world->fences[resource] + between(world, 1, 3);
+    world->fences[resource] = shared ? world->fences[resource] : round.fence;
     kit_fence(world->kit, round.token, round.fence);
+    world->kit->history.operations[operation].shared = shared;
     if (chance(world, 2)) {
         wake_too_late(world, &round);
         return;
     }
     int64_t claimed_us = round.decided_us + between(world, 0, 300), until_us = promise(&round, claimed_us);
     size_t lease = kit_lease(world->kit, round.client, resource, round.token, claimed_us, until_us);
+    world->kit->history.leases[lease].shared = shared;
     if (chance(world, 10)) {
         hold_until_death(world, &round, lease, claimed_us, until_us);
     } else if (chance(world, 12)) {
@@ -304,26 +325,56 @@ static void turn(struct world *world, int resource) {
     }
 }
 
+static void turn(struct world *world, int resource) {
+    int client = (int)between(world, 0, WORLD_CLIENTS - 1);
+    for (int c = 0; c < WORLD_CLIENTS; c++) {
+        client = world->free_us[c] < world->free_us[client] && chance(world, 60) ? c : client;
+    }
+    acquire(world, client, resource, false);
+}
+
+/* Some clients begin at about the same time, and each has it for as long as it likes. */
+static void read_together(struct world *world, int resource) {
+    int64_t *next_us = &world->next_us[resource], from_us = *next_us, last_us = from_us;
+    int first = (int)between(world, 0, WORLD_CLIENTS - 1);
+    for (int64_t i = between(world, 2, 5); i > 0; i--) {
+        *next_us = from_us + between(world, 0, 100000);
+        acquire(world, (int)(first + i) % WORLD_CLIENTS, resource, true);
+        last_us = *next_us > last_us ? *next_us : last_us;
+    }
+    *next_us = last_us;
+    world->fences[resource] += 3; /* the highest that one of them can have */
+}
+
 /* Asks each node at some moment of the sweep. Its answer is rounded up or down. */
 static void look(struct world *world, int resource, int64_t from_us) {
     int64_t to_us = from_us + (chance(world, 50) ? between(world, 200, 2000) : between(world, 2000, 40000));
     size_t sweep = kit_sweep(world->kit, resource, from_us, to_us);
     for (size_t n = 0; n < world->nodes; n++) {
-        int64_t at_us = between(world, from_us, to_us), expires_us = 0;
-        const struct key *key = key_at(world, resource, n, at_us);
+        int64_t at_us = between(world, from_us, to_us);
         if (chance(world, 4)) {
             kit_silent(world->kit, sweep, UINT32_C(1) << n);
-        } else if (key != NULL) {
+            continue;
+        }
+        for (size_t i = world->key_count; i-- > 0;) {
+            const struct key *key = &world->keys[i];
+            int64_t expires_us = 0;
+            if (!is_at(key, resource, n, at_us)) {
+                continue;
+            }
             for (size_t s = 0; s < key->step_count && key->steps[s].at_us <= at_us; s++) {
                 expires_us = key->steps[s].expires_us;
             }
-            kit_see(world->kit, sweep, UINT32_C(1) << n, key->token,
-                    (expires_us - at_us) / 1000 + between(world, 0, 1));
+            (key->shared ? kit_see_reader : kit_see)(world->kit, sweep, UINT32_C(1) << n, key->token,
+                                                     (expires_us - at_us) / 1000 + between(world, 0, 1));
+            if (!key->shared) {
+                break;
+            }
         }
     }
 }
 
-void world_make(struct kit *kit, uint64_t seed, size_t nodes, int64_t length_us) {
+static void make(struct kit *kit, uint64_t seed, size_t nodes, int64_t length_us, bool shared) {
     struct world world = {.kit = kit, .random = seed, .nodes = nodes, .quorum = nodes / 2 + 1};
     kit_begin(kit, nodes, WORLD_CLIENTS, WORLD_RESOURCES);
     kit->history.ttl_ms = TTL_MS;
@@ -335,7 +386,7 @@ void world_make(struct kit *kit, uint64_t seed, size_t nodes, int64_t length_us)
         more = false;
         for (int r = 0; r < WORLD_RESOURCES; r++) {
             if (world.next_us[r] < length_us) {
-                turn(&world, r);
+                (shared && chance(&world, 50) ? read_together : turn)(&world, r);
                 more = true;
             }
         }
@@ -348,4 +399,12 @@ void world_make(struct kit *kit, uint64_t seed, size_t nodes, int64_t length_us)
     kit_finish(kit, length_us + 30000000);
     memcpy(kit->history.counters, world.counters, sizeof world.counters);
     free(world.keys);
+}
+
+void world_make(struct kit *kit, uint64_t seed, size_t nodes, int64_t length_us) {
+    make(kit, seed, nodes, length_us, false);
+}
+
+void world_make_shared(struct kit *kit, uint64_t seed, size_t nodes, int64_t length_us) {
+    make(kit, seed, nodes, length_us, true);
 }

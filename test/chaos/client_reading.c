@@ -3,6 +3,12 @@
 
 #include <sys/wait.h>
 
+static bool is_shared(const json_t *event) {
+    const json_t *mode = json_object_get(event, "mode");
+    assert_true(mode == NULL || strcmp(json_string_value(mode), "shared") == 0);
+    return mode != NULL;
+}
+
 static void read_invoke(struct reading *r, const json_t *event) {
     assert_int_equal(r->deadline_us, 0);
     assert_true(kit_number(event, "op") > r->op);
@@ -12,6 +18,7 @@ static void read_invoke(struct reading *r, const json_t *event) {
     assert_true(r->deadline_us > kit_number(event, "t"));
     snprintf(r->what, sizeof r->what, "%s", kit_string(event, "what"));
     bool release = strcmp(r->what, "release") == 0;
+    r->shared = is_shared(event) || (release && r->shared);
     assert_true(release || strcmp(r->what, "acquire") == 0);
     /* A release begins after the last claim has ended. A client that holds a lease does not
      * acquire. */
@@ -50,7 +57,8 @@ static void read_complete(struct reading *r, const json_t *event) {
 static void check_lease(const struct reading *r, const json_t *event) {
     assert_int_equal(r->deadline_us, 0);
     assert_int_equal(strlen(r->token), 16);
-    assert_int_equal(strspn(r->token, "0123456789abcdef"), 16);
+    assert_int_equal(strspn(r->token, "0123456789abcdef"), r->shared ? 15 : 16);
+    assert_true(!r->shared || r->token[15] == 's');
     assert_string_equal(kit_string(event, "token"), r->token);
     assert_int_equal(kit_number(event, "resource"), r->resource);
 }
@@ -58,6 +66,7 @@ static void check_lease(const struct reading *r, const json_t *event) {
 static void read_claim(struct reading *r, const json_t *event, int64_t ttl_ms) {
     int64_t now_us = kit_number(event, "t"), until_us = kit_number(event, "until");
     check_lease(r, event);
+    assert_int_equal(is_shared(event), r->shared);
     assert_true(until_us > now_us && until_us > r->until_us);
     /* Never more than the library allows: the ttl minus its drift, from an earlier time. */
     assert_true(until_us <= now_us + (ttl_ms - ttl_ms / 100 - 2) * 1000);
@@ -75,6 +84,14 @@ static void read_done(struct reading *r, const json_t *event) {
     assert_true(kit_number(event, "t") <= r->until_us);
     r->intended = -1;
     r->dones[r->resource - 1]++;
+}
+
+static void read_read(struct reading *r, const json_t *event) {
+    check_lease(r, event);
+    assert_true(r->shared && !r->ended);
+    assert_int_equal(kit_number(event, "until"), r->until_us);
+    (void)kit_number(event, "read");
+    r->reads++;
 }
 
 static void read_end(struct reading *r, const json_t *event) {
@@ -102,8 +119,11 @@ struct reading read_client(const char *path, int64_t client, int64_t ttl_ms, boo
             read_complete(&r, event);
         } else if (kit_is(event, "claim")) {
             read_claim(&r, event, ttl_ms);
+        } else if (kit_is(event, "read")) {
+            read_read(&r, event);
         } else if (kit_is(event, "intent")) {
             check_lease(&r, event);
+            assert_false(r.shared);
             r.intended = kit_number(event, "read");
         } else if (kit_is(event, "done")) {
             read_done(&r, event);

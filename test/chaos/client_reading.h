@@ -12,12 +12,14 @@ struct reading {
     int64_t resource;
     int64_t acquired_us;
     char token[64]; /* of the last lease that it acquired; "" for none */
+    bool shared;    /* its mode */
     bool ended;
     int64_t until_us;
     size_t claims, most_claims;
     int64_t intended; /* -1: nothing */
     size_t dones[KIT_RESOURCES];
     size_t acquired, lost, refused;
+    size_t reads;    /* under shared leases */
     int64_t fenced;  /* acquires that got a token, as the library counts them */
     bool may_be_cut; /* killed, so its last operation may be incomplete */
 };

@@ -13,7 +13,7 @@ endfunction()
 set(chaos $<TARGET_FILE:redlock_chaos>)
 if(REDLOCK_SANITIZE OR REDLOCK_COVERAGE)
   # All code, under sanitizers; what the others show does not depend on the build.
-  chaos_experiment(everything ${chaos} clean --refusals -- everything --seconds 20 --seed 1)
+  chaos_experiment(everything ${chaos} clean --refusals -- everything --readers 50 --seconds 20 --seed 1)
   if(REDLOCK_WITH_TLS)
     chaos_experiment(everything_tls ${chaos} clean --refusals -- everything --tls --clients 6 --seconds 15 --seed 1)
   endif()
@@ -28,6 +28,11 @@ chaos_experiment(slow_node ${chaos} clean --availability 1.0 -- slow-node --seco
 set_tests_properties(chaos_minority_down chaos_rolling_restart chaos_slow_node PROPERTIES COST 90 PROCESSORS 8)
 chaos_experiment(queue ${chaos} clean -- queue --seconds 20 --seed 1)
 chaos_experiment(queue_protected ${chaos} clean -- queue --protect --seconds 12 --seed 1)
+chaos_experiment(readers ${chaos} clean -- readers --seconds 20 --seed 1)
+chaos_experiment(readers_protected ${chaos} clean -- readers --protect --seconds 12 --seed 1)
+# Nodes whose clocks jump forget who reads: somebody writes, or comes to read beside a writer.
+chaos_experiment(readers_clock_jump ${chaos} violations --kinds overlap -- clock-jump --readers 75 --seconds 10 --seed 1
+  --clients 40 --resources 10)
 chaos_experiment(change ${chaos} clean --refusals --steps 4 -- change --seconds 24 --seed 1)
 chaos_experiment(change_protected ${chaos} clean --refusals --steps 4 -- change --protect --seconds 24 --seed 1)
 # Without the step in the middle two clients hold one lock, and the checker must see it.
@@ -89,7 +94,10 @@ chaos_planted(planted_none_forgetful none clean -- ${forgetful})
 chaos_planted(planted_quarantine quarantine-short violations --kinds overlap -- ${forgetful})
 # Beside many others, 40 clients get too few locks for the bugs to show.
 set_tests_properties(chaos_planted_none_forgetful chaos_planted_quarantine chaos_planted_drift chaos_change_at_once
-  PROPERTIES COST 90 PROCESSORS 8)
+  chaos_readers_clock_jump PROPERTIES COST 90 PROCESSORS 8)
+# A release lets a writer in while others read.
+chaos_planted(planted_readers shared-writer-joins violations --kinds "overlap:,to read,changed:" --
+  --schedule ${CMAKE_CURRENT_SOURCE_DIR}/calm.txt --readers 75 --resources 1 --hold 50ms --seconds 4 --seed 1)
 # Each node counts by itself: two quorums may come to one number.
 set(fenced minority-down --fencing --seconds 8 --seed 1)
 chaos_planted(planted_none_fenced none clean -- ${fenced})

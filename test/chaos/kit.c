@@ -118,6 +118,28 @@ void kit_release(struct kit *kit, size_t index, int64_t ended_us) {
     kit_operation(kit, lease->client, lease->resource, CHAOS_RELEASE, ended_us, ended_us + 1000, "OK");
 }
 
+size_t kit_acquire_shared(struct kit *kit, int client, int resource, const char *token, int64_t from_us,
+                          int64_t until_us) {
+    size_t lease = kit_acquire(kit, client, resource, token, from_us, until_us);
+    kit->history.operations[kit->history.operation_count - 1].shared = true;
+    kit->history.leases[lease].shared = true;
+    return lease;
+}
+
+size_t kit_read(struct kit *kit, size_t lease_index, int64_t count, int64_t at_us, int64_t fence, int64_t number) {
+    size_t index = APPEND(kit, reads, read);
+    const struct chaos_lease *lease = &kit->history.leases[lease_index];
+    kit->history.reads[index] = (struct chaos_read){.client = lease->client,
+                                                    .resource = lease->resource,
+                                                    .count = count,
+                                                    .at_us = absolute(at_us),
+                                                    .until_us = lease->until_us,
+                                                    .fence = fence,
+                                                    .number = number};
+    memcpy(kit->history.reads[index].token, lease->token, CHAOS_TOKEN_SIZE);
+    return index;
+}
+
 size_t kit_increment(struct kit *kit, size_t lease_index, int64_t read, int64_t intent_us, int64_t done_us) {
     size_t index = APPEND(kit, increments, increment);
     const struct chaos_lease *lease = &kit->history.leases[lease_index];
@@ -194,6 +216,17 @@ void kit_see(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, i
     }
 }
 
+void kit_see_reader(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, int64_t left_ms) {
+    for (size_t n = 0; n < kit->history.node_count; n++) {
+        struct chaos_sight *sight = &kit->history.sweeps[sweep].nodes[n];
+        if ((nodes >> n & 1) != 0) {
+            sight->readers = must(realloc(sight->readers, (sight->reader_count + 1) * sizeof *sight->readers));
+            sight->readers[sight->reader_count] = (struct chaos_reader){.left_ms = left_ms};
+            snprintf(sight->readers[sight->reader_count++].token, CHAOS_TOKEN_SIZE, "%s", token);
+        }
+    }
+}
+
 void kit_queue(struct kit *kit, size_t sweep, uint32_t nodes, const char *token) {
     for (size_t n = 0; n < kit->history.node_count; n++) {
         struct chaos_sight *sight = &kit->history.sweeps[sweep].nodes[n];
@@ -257,6 +290,7 @@ void kit_leave(struct kit *kit, const char *text) {
 SORTED_BY(operation, invoked_us)
 SORTED_BY(lease, from_us)
 SORTED_BY(increment, intent_us)
+SORTED_BY(read, at_us)
 SORTED_BY(sweep, from_us)
 SORTED_BY(band, from_us)
 SORTED_BY(life, spawned_us)
@@ -273,6 +307,7 @@ void kit_sort(struct kit *kit) {
     SORT(history, operations, operation);
     SORT(history, leases, lease);
     SORT(history, increments, increment);
+    SORT(history, reads, read);
     SORT(history, sweeps, sweep);
     SORT(history, bands, band);
     SORT(history, lives, life);

@@ -17,7 +17,7 @@
 struct kit {
     struct chaos_history history;
     size_t operation_capacity, lease_capacity, increment_capacity, sweep_capacity, band_capacity, life_capacity,
-        left_capacity, refusal_capacity, tally_capacity;
+        left_capacity, refusal_capacity, read_capacity, tally_capacity;
     int64_t last_op, last_id;
 };
 
@@ -35,6 +35,11 @@ size_t kit_operation(struct kit *kit, int client, int resource, enum chaos_what 
 size_t kit_lease(struct kit *kit, int client, int resource, const char *token, int64_t from_us, int64_t until_us);
 /* A lease with its acquire, which was invoked 1 ms before from_us and was OK at from_us. */
 size_t kit_acquire(struct kit *kit, int client, int resource, const char *token, int64_t from_us, int64_t until_us);
+/* The same for one who reads. */
+size_t kit_acquire_shared(struct kit *kit, int client, int resource, const char *token, int64_t from_us,
+                          int64_t until_us);
+/* A read under it; fence and number are 0 without fencing. */
+size_t kit_read(struct kit *kit, size_t lease, int64_t count, int64_t at_us, int64_t fence, int64_t number);
 /* One more claim of a lease. */
 void kit_claim(struct kit *kit, size_t lease, int64_t at_us, int64_t until_us);
 /* Ends the lease without a release. */
@@ -60,6 +65,8 @@ void kit_tally(struct kit *kit, int client, int64_t at_us, int64_t fenced_fast, 
 size_t kit_sweep(struct kit *kit, int resource, int64_t from_us, int64_t to_us);
 /* The nodes in the mask have the token for this long. */
 void kit_see(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, int64_t pttl_ms);
+/* The token is one more of those who read on the nodes in the mask, for this long. */
+void kit_see_reader(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, int64_t left_ms);
 /* The token is the next in the queue of the nodes in the mask. */
 void kit_queue(struct kit *kit, size_t sweep, uint32_t nodes, const char *token);
 /* The nodes in the mask have not answered. */

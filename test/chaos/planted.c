@@ -57,6 +57,7 @@ __attribute__((constructor)) static void plant(void) {
         {"quarantine-short", REDLOCK_BUG_QUARANTINE_SHORT},
         {"jump-ignored", REDLOCK_BUG_JUMP_IGNORED},
         {"fence-incr", REDLOCK_BUG_FENCE_INCR},
+        {"shared-writer-joins", REDLOCK_BUG_SHARED_WRITER_JOINS},
         {"none", REDLOCK_BUG_NONE},
     };
     const char *wanted = getenv("REDLOCK_PLANT");

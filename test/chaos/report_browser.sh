@@ -33,7 +33,7 @@ open() {
 "$1" "$work" >/dev/null
 status=0
 for page in everything:1400 everything:500 broken:1000 nothing:1400 hostile:1000 large:1400 lanes:1200 \
-    intervals:1200 comparison:1400 comparison:400; do
+    readers:1200 intervals:1200 comparison:1400 comparison:400; do
     echo "== ${page%:*}, ${page#*:} wide"
     open "${page%:*}" "${page#*:}"
     grep -E '^(ok|NOT OK)|CONSOLE' "$work/found" | cut -c1-160 || true

@@ -60,6 +60,24 @@ addEventListener('load', () => setTimeout(async () => {
     check('a dot a place in line: ' + served, served[0] + served[1] > 10 && /^M0 \d+H/.test(document.querySelector('.places .contended').getAttribute('d')));
     check('a dot an acquire: ' + drawn('.dots').map(path => path.getAttribute('d').split('M').length - 1), drawn('.dots').reduce((sum, path) => sum + path.getAttribute('d').split('M').length - 1, 0) > 30);
   };
+  /* Two read, a writer waits for both, and then one of them for the writer. */
+  const checkReaders = async () => {
+    const d = selector => document.querySelector(selector).getAttribute('d'), boxes = selector => d(selector).split('z').length - 1;
+    const at = (second, client) => { point('pointermove', place(second * 10000, client)); return tip.textContent; };
+    check('each client is said to read or to write', drawn('.rows [data-client]').map(name => name.textContent.replace('client c', '')).join() === '1 writes,2 reads,3 reads');
+    check('how many read is drawn: ' + d('[data-held=reading0]'), d('[data-held=reading0]').startsWith('M0 102H10010V92.0H12000V82.0H18000V92.0H20000V102.0H25000V92.0H30000V102.0H'));
+    check('who has it alone is drawn: ' + d('[data-held=alone0]'), d('[data-held=alone0]') === 'M20000.00 82H25000.00v20H20000.00z');
+    check('that somebody waits to write is drawn: ' + d('[data-held=pending0]'), d('[data-held=pending0]') === 'M15000.00 77H20000.00v3H15000.00z');
+    check('leases are drawn by their mode', boxes('[data-bars=read0]') === 3 && boxes('[data-bars="0"]') === 1);
+    check('a writer tells whom it waited for: ' + at(2.2, 0), tip.textContent.includes('Client 1 held r1') && tip.textContent.includes('waited for client 2 (read until 2.000 s), client 3 (read until 1.800 s)'));
+    check('these are framed', boxes('.blockers') === 2);
+    check('a reader tells it, too: ' + at(2.7, 1), tip.textContent.includes('Client 2 read r1') && tip.textContent.includes('waited for client 1 (alone until 2.500 s)') && boxes('.blockers') === 1);
+    check('readers do not wait for each other: ' + at(1.3, 2), !tip.textContent.includes('waited for') && boxes('.blockers') === 0);
+    const row = { ...place(16000, 0), clientY: rows.getBoundingClientRect().top + 90 };
+    point('pointermove', row);
+    check('the row of a resource tells who has it, and who waits: ' + tip.textContent, /^r1 at 1.[56]\d\d s\n2 readers: clients 2, 3\nwaiting to write: client 1$/.test(tip.textContent));
+    check('what is thin, full and black is named', ['read', 'alone', 'pending'].every(name => drawn('.legend .' + name).length === 1));
+  };
   const checkComparison = async () => {
     const counts = { 'svg.compared': 3, '.compared rect[class^=hue]': 6, '.compared .overlap': 2, '.compared .lost-update': 1, '.compared .refused': 1, '.compared .fault': 3, '.compared .without': 1 };
     for (const selector in counts) check(`${selector}: ${drawn(selector).length}`, drawn(selector).length === counts[selector]);
@@ -116,8 +134,8 @@ addEventListener('load', () => setTimeout(async () => {
       return wait >= 1 && !rows.querySelector('[data-bars=wait]').isPointInFill(point);
     }));
     check('all waiting is drawn, ' + failures.flat().length + ' times in vain', unseen.length === 0);
-    check('a row a node and a row a client', rows.querySelectorAll('.names text:not(.bad)').length === data.nodes + data.clients.length &&
-      rows.querySelector('.names text:last-child').textContent === 'client c' + data.clients.length);
+    check('a row a node and a row a client', rows.querySelectorAll('.names text:not(.bad)').length === data.nodes + drawn('[data-held^=alone]').length + data.clients.length &&
+      rows.querySelector('.names text:last-child').textContent.startsWith('client c' + data.clients.length));
     check('a box a fault, a mark a violation', drawn('.band').length === data.faults.length && drawn('.violation[id]').length === data.violations.length);
     if (data.clients.some(({ leases }) => leases.length)) check('it is drawn how long acquires took', drawn('.latency .p50')[0].getAttribute('d').startsWith('M'));
     const client = Math.max(0, data.clients.findIndex(({ leases }) => leases.length > 3));
@@ -165,7 +183,7 @@ addEventListener('load', () => setTimeout(async () => {
     press('0'); press('ArrowDown'); await settle();
     check('the arrow picks a row: ' + tip.textContent, tip.textContent.startsWith('Client 1: '));
     press('n'); press('n'); await settle();
-    check('n tells the next: ' + tip.textContent, (data.clients[0].leases.length + data.clients[0].acquires.length ? /^Client 1 (held|did not get) / : /^Client 1: 0 leases/).test(tip.textContent));
+    check('n tells the next: ' + tip.textContent, (data.clients[0].leases.length + data.clients[0].acquires.length ? /^Client 1 (held|read|did not get) / : /^Client 1: 0 leases/).test(tip.textContent));
     press('Escape'); await settle();
     check('Escape hides it', tip.hidden);
     if (data.violations.length) {
@@ -199,6 +217,7 @@ addEventListener('load', () => setTimeout(async () => {
   try {
     if (name === 'comparison') await checkComparison(); else await checkTimeline();
     if (name === 'lanes') checkLanes();
+    if (name === 'readers') { press('0'); await settle(); await checkReaders(); }
     if (name === 'intervals') { press('0'); await settle(); checkIntervals(); }
     checkAll();
   } catch (error) {

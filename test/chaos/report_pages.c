@@ -63,6 +63,22 @@ static void make_intervals(struct kit *kit) {
     kit_finish(kit, 10000000);
 }
 
+/* Two read, the third one waits to write, and one of the two waits to read again. */
+static void make_readers(struct kit *kit) {
+    kit_begin(kit, 3, 3, 1);
+    kit_release(kit, kit_acquire_shared(kit, 1, 0, "a", 1001000, 2100000), 2000000);
+    kit_release(kit, kit_acquire_shared(kit, 2, 0, "b", 1200000, 2100000), 1800000);
+    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1500000, 2000000, "OK");
+    kit_release(kit, kit_lease(kit, 0, 0, "w", 2000000, 2900000), 2500000);
+    size_t again = kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 2100000, 2500000, "OK");
+    kit->history.operations[again].shared = true;
+    size_t lease = kit_lease(kit, 1, 0, "c", 2500000, 3400000);
+    kit->history.leases[lease].shared = true;
+    kit_release(kit, lease, 3000000);
+    kit_sweep(kit, 0, 5000000, 5000300);
+    kit_finish(kit, 10000000);
+}
+
 /* Writes the page NAME of a history and prints what it has to say. Clears the kit. */
 static bool write_page(const char *directory, const char *name, struct kit *kit) {
     char path[4096];
@@ -118,6 +134,8 @@ int main(int argc, char **argv) {
     }
     make_lanes(&kit);
     worked &= write_page(argv[1], "lanes", &kit);
+    make_readers(&kit);
+    worked &= write_page(argv[1], "readers", &kit);
     make_intervals(&kit);
     worked &= write_page(argv[1], "intervals", &kit);
     return worked ? 0 : 1;

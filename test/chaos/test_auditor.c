@@ -130,6 +130,41 @@ KIT_TEST(it_sees_who_waits) {
     assert_true(seen > 0);
 }
 
+/* Those who read resource 2 at node 1. One has ended; a set without a ttl is no lock that is
+ * read. */
+KIT_TEST(it_sees_who_reads) {
+    struct server *server = &kit_servers.at[0];
+    server_ask(server, "EVAL",
+               "local now = redis.call('TIME')\nnow = now[1] * 1000\n"
+               "redis.call('ZADD', 'r2', now + 50000, '0123456789abcdefs', now + 90000, 'other', now - 9, 'over')\n"
+               "return redis.call('PEXPIRE', 'r2', 90000)",
+               "0");
+    server_ask(server, "ZADD", "r3", "5", "x");
+    pid_t pid = start(5000);
+    kit_await(path, "keys", NULL, NULL, (size_t)KIT_RESOURCES * 3);
+    end(pid);
+    json_t *events = kit_events(path), *event;
+    size_t index, seen = 0;
+    json_array_foreach(events, index, event) {
+        const json_t *sight = json_array_get(json_object_get(event, "nodes"), 0);
+        if (kit_number(event, "resource") == 2 && !json_is_null(sight)) {
+            seen++;
+            assert_int_equal(json_array_size(sight), 2);
+            for (size_t i = 0; i < 2; i++) {
+                const json_t *reader = json_array_get(sight, i);
+                assert_string_equal(json_string_value(json_array_get(reader, 0)),
+                                    i == 0 ? "123456789abcdefs" : "other");
+                assert_in_range(json_integer_value(json_array_get(reader, 1)), i == 0 ? 30000 : 70000,
+                                i == 0 ? 50000 : 90000);
+            }
+        } else if (kit_number(event, "resource") == 3 && !json_is_null(sight)) {
+            assert_string_equal(json_string_value(json_array_get(sight, 0)), "(not a string)");
+        }
+    }
+    json_decref(events);
+    assert_true(seen > 0);
+}
+
 KIT_TEST(it_sees_who_has_which_key) {
     pid_t pid = start(5000);
     int64_t pttl_ms;

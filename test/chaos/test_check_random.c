@@ -36,6 +36,33 @@ TEST(no_alarm) {
     assert_true(leases > 100000 && lost > 5000 && sights > 200000);
 }
 
+/* Clients that read together, each for as long as it likes. */
+TEST(no_alarm_with_readers) {
+    size_t beside = 0, reads = 0;
+    for (uint64_t seed = 1; seed <= HISTORIES / 3; seed++) {
+        struct kit kit;
+        struct chaos_verdict verdict;
+        world_make_shared(&kit, seed, nodes_of(seed), LENGTH_US);
+        kit.history.protection.fencing = seed % 2 == 0;
+        chaos_check(&kit.history, SLACK_US, &verdict);
+        if (verdict.violation_count > 0) {
+            fail_msg("seed %" PRIu64 ": %s: %s", seed, chaos_violation_abouts[verdict.violations[0].kind].name,
+                     verdict.violations[0].text);
+        }
+        chaos_verdict_clear(&verdict);
+        reads += kit.history.read_count;
+        /* Where the modes are not known, they hold it at the same time. */
+        for (size_t i = 0; i < kit.history.lease_count; i++) {
+            kit.history.leases[i].shared = false;
+        }
+        chaos_check(&kit.history, SLACK_US, &verdict);
+        beside += verdict.counts[CHAOS_VIOLATION_OVERLAP];
+        chaos_verdict_clear(&verdict);
+        kit_clear(&kit);
+    }
+    assert_true(reads > 20000 && beside > 10000);
+}
+
 TEST(one_corruption) {
     enum { WAYS_MAX = 64 };
     size_t found[WAYS_MAX] = {0};
@@ -93,6 +120,7 @@ static void shake_history(struct kit *kit, uint64_t *random) {
     struct chaos_lease *lease = &history->leases[pick(random, history->lease_count)];
     struct chaos_operation *operation = &history->operations[pick(random, history->operation_count)];
     struct chaos_increment *increment = &history->increments[pick(random, history->increment_count)];
+    struct chaos_read *read = &history->reads[pick(random, history->read_count)];
     struct chaos_sweep *sweep = &history->sweeps[pick(random, history->sweep_count)];
     struct chaos_life *life = &history->lives[pick(random, history->life_count)];
     struct chaos_band *band = &history->bands[pick(random, history->band_count)];
@@ -111,6 +139,11 @@ static void shake_history(struct kit *kit, uint64_t *random) {
                                  &increment->read_number,
                                  &increment->write_number,
                                  &operation->fence,
+                                 &read->at_us,
+                                 &read->until_us,
+                                 &read->count,
+                                 &read->fence,
+                                 &read->number,
                                  &operation->ticket,
                                  &sweep->from_us,
                                  &sweep->to_us,
@@ -127,6 +160,8 @@ static void shake_history(struct kit *kit, uint64_t *random) {
     band->fault.amount = world_random(random, INT64_C(20000000000)) - INT64_C(10000000000);
     operation->resource = (int)pick(random, WORLD_RESOURCES);
     lease->released = !lease->released;
+    lease->shared = !lease->shared;
+    operation->shared = !operation->shared;
     history->protection.clock_guard = !history->protection.clock_guard;
     history->protection.ttl_max_ms = world_random(random, INT64_C(1000000000));
 }
@@ -138,7 +173,8 @@ TEST(nonsense) {
         struct chaos_verdict verdict;
         uint64_t random = seed;
         size_t told = 0;
-        world_make(&kit, seed, nodes_of(seed), LENGTH_US / 4);
+        world_make_shared(&kit, seed, nodes_of(seed), LENGTH_US);
+        assert_true(kit.history.read_count > 0 && kit.history.increment_count > 0);
         kit_band(&kit, CHAOS_FAULT_KILL, 1, 0, 1000, 2000);
         kit_queue(&kit, 0, UINT32_MAX, kit.history.operations[0].token);
         for (int64_t times = world_random(&random, 60); times >= 0; times--) {

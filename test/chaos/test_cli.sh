@@ -62,8 +62,8 @@ usage() {
     expect 2 '--n is no option of `run`, or the begin of more than one' run --n 5
     expect 2 'needs a value' run --nodes
     local option
-    for option in nodes clients resources seconds seed ttl node-timeout wait hold think persistence slack backend \
-        faults; do
+    for option in nodes clients resources seconds seed ttl node-timeout wait hold think readers persistence slack \
+        backend faults; do
         expect 2 "--$option" run "--$option" -1
         expect 2 "--$option" run "--$option" ''
     done

@@ -52,6 +52,55 @@ KIT_TEST(a_seed_repeats_its_choices) {
     assert_memory_not_equal(chosen[0], chosen[2], sizeof chosen[0]);
 }
 
+/* Whether a lease of one file has a time in common with a lease of the other. */
+static bool held_together(const char *one, const char *other) {
+    json_t *both[2] = {kit_events(one), kit_events(other)}, *event;
+    int64_t from_us[2] = {0, 0}, to_us[2] = {0, 0};
+    size_t next[2] = {0, 0};
+    bool together = false;
+    while (!together && next[0] < json_array_size(both[0]) && next[1] < json_array_size(both[1])) {
+        /* The next lease of that file whose lease ends first. */
+        size_t f = to_us[0] <= to_us[1] ? 0 : 1;
+        for (bool ended = false; !ended && (event = json_array_get(both[f], next[f])) != NULL; next[f]++) {
+            ended = kit_is(event, "end");
+            from_us[f] = kit_is(event, "complete") ? kit_number(event, "t") : from_us[f];
+            to_us[f] = ended ? kit_number(event, "t") : to_us[f];
+        }
+        together = from_us[0] < to_us[1] && from_us[1] < to_us[0];
+    }
+    json_decref(both[0]);
+    json_decref(both[1]);
+    return together;
+}
+
+/* Two who read have the lock together, and the third one writes. */
+KIT_TEST(clients_that_read) {
+    const char *const paths[] = {kit_path("client-1.jsonl"), kit_path("client-2.jsonl"), kit_path("client-3.jsonl")};
+    struct chaos_settings settings = kit_settings();
+    struct chaos_client_options options[3];
+    pid_t pids[3];
+    settings.readers = 67;
+    settings.hold_ms = 60;
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(chaos_settings_reads(&settings, i), i != 0);
+        options[i] = kit_client(i, &settings, paths[i]);
+        options[i].resource_count = 1;
+        pids[i] = kit_run_client(&options[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        kit_await(paths[i], "end", NULL, NULL, 20);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        expect_clean(kit_end(pids[i]));
+        struct reading r = read_client(paths[i], (int64_t)i + 1, settings.ttl_ms, false);
+        assert_int_equal(r.dones[0], i == 0 ? r.acquired : 0);
+        assert_int_equal(r.reads, i == 0 ? 0 : 2 * r.acquired);
+    }
+    assert_true(held_together(paths[1], paths[2]));
+    assert_false(held_together(paths[0], paths[1]) || held_together(paths[0], paths[2]));
+    assert_true(servers_wait_without_key(&kit_servers, NULL, KIT_TIMEOUT_MS));
+}
+
 /* Long holds that renew. The client claims a renewal when it comes, not when the old claim ends. */
 KIT_TEST(renewals_are_claimed) {
     const char *path = kit_path("client-1.jsonl");

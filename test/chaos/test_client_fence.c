@@ -7,18 +7,22 @@
 
 TESTS_WITH(kit_start, kit_stop);
 
-/* A resource that has seen a higher token than any future one. */
+/* The first resource has seen a higher token than any future one. */
+static void see_the_highest_token(void) {
+    int fd = open(kit_counters_path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    static const unsigned char most[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
+    assert_int_equal(pwrite(fd, most, sizeof most, (off_t)CHAOS_RESOURCES_MAX * 8), sizeof most);
+    close(fd);
+}
+
 KIT_TEST(a_resource_refuses_old_tokens) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     struct chaos_client_options options = kit_client(0, &settings, path);
     settings.protection.fencing = true;
     options.resource_count = 1;
-    int fd = open(kit_counters_path, O_WRONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    static const unsigned char most[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
-    assert_int_equal(pwrite(fd, most, sizeof most, (off_t)CHAOS_RESOURCES_MAX * 8), sizeof most);
-    close(fd);
+    see_the_highest_token();
     pid_t pid = kit_run_client(&options);
     kit_await(path, "refused", "what", "read", 5);
     expect_clean(kit_end(pid));
@@ -26,6 +30,23 @@ KIT_TEST(a_resource_refuses_old_tokens) {
     assert_true(r.refused >= 5);
     assert_int_equal(r.dones[0], 0);
     assert_int_equal(kit_counter(0), 0);
+}
+
+/* The same resource, whose highest token is one that read: others who read are served. */
+KIT_TEST(a_resource_serves_those_who_read) {
+    const char *path = kit_path("client-1.jsonl");
+    struct chaos_settings settings = kit_settings();
+    struct chaos_client_options options = kit_client(0, &settings, path);
+    settings.protection.fencing = true;
+    settings.readers = 100;
+    options.resource_count = 1;
+    see_the_highest_token();
+    pid_t pid = kit_run_client(&options);
+    kit_await(path, "read", NULL, NULL, 6);
+    expect_clean(kit_end(pid));
+    struct reading r = read_client(path, 1, settings.ttl_ms, false);
+    assert_int_equal(r.refused, 0);
+    assert_true(r.reads >= 6 && r.fenced > 0);
 }
 
 /* A guard for the start of a run: clients that start before any grant trust their nodes at once.

@@ -34,9 +34,9 @@ static struct chaos_schedule plan(const char *name, const struct chaos_settings 
     return schedule;
 }
 
-static const char *const names[] = {"minority-down", "rolling-restart",     "majority-pause", "split",
-                                    "clock-jump",    "memoryless-restarts", "slow-node",      "queue",
-                                    "change",        "change-at-once",      "everything"};
+static const char *const names[] = {"minority-down",       "rolling-restart", "majority-pause", "split",   "clock-jump",
+                                    "memoryless-restarts", "slow-node",       "queue",          "readers", "change",
+                                    "change-at-once",      "everything"};
 enum { EXPERIMENTS = sizeof names / sizeof *names };
 
 TEST(all_are_there) {
@@ -72,6 +72,7 @@ TEST(settings_are_put_over) {
         struct chaos_settings own = settings_of(names[i], 5, 20, 60);
         /* Without renewal, a hold is shorter than the ttl. */
         assert_true(own.hold_ms < own.ttl_ms && own.resources >= 1 && own.resources <= CHAOS_RESOURCES_MAX);
+        assert_int_equal(own.readers, strcmp(names[i], "readers") == 0 ? 80 : 0);
         assert_int_equal(own.append_only, strcmp(names[i], "memoryless-restarts") != 0);
     }
 }
@@ -316,6 +317,40 @@ TEST(change_goes_by_steps_that_meet) {
         assert_int_equal(count_bits(steps[4].nodes), nodes - 1);
         chaos_schedule_clear(&schedule);
     }
+}
+
+/* Of any neighbours about as many read as of all. */
+TEST(readers_and_writers_take_turns) {
+    struct chaos_settings settings = settings_of("readers", 5, 20, 60);
+    size_t reading = 0;
+    for (size_t client = 0; client < 20; client++) {
+        reading += chaos_settings_reads(&settings, client);
+        assert_true(client % 5 == 0 || reading == 4 * (client / 5) + client % 5);
+    }
+    assert_int_equal(reading, 16);
+    for (settings.readers = 0; settings.readers <= 100; settings.readers += 100) {
+        for (size_t client = 0; client < CHAOS_CLIENTS_MAX; client++) {
+            assert_int_equal(chaos_settings_reads(&settings, client), settings.readers == 100);
+        }
+    }
+}
+
+/* All that is done to a queue, and links are cut off and reset. */
+TEST(readers_come_to_all_kinds_of_harm) {
+    struct chaos_settings settings = settings_of("readers", 5, 20, 20);
+    struct chaos_schedule schedule = plan("readers", &settings, 1);
+    uint32_t kinds = 0, expected;
+    struct chaos_error error;
+    assert_true(
+        chaos_fault_kinds_parse("client-kill,kill,client-pause,unsubscribe,pause,partition,cut", &expected, &error));
+    for (size_t i = 0; i < schedule.count; i++) {
+        const struct chaos_fault *fault = &schedule.faults[i];
+        kinds |= UINT32_C(1) << fault->kind;
+        bool of_nodes = fault->nodes != 0 && fault->clients == 0 && fault->kind != CHAOS_FAULT_UNSUBSCRIBE;
+        assert_true(!of_nodes || count_bits(fault->nodes) == 2);
+    }
+    assert_int_equal(kinds, expected);
+    chaos_schedule_clear(&schedule);
 }
 
 /* For half of the clients nothing is left but their quorum, and for the others another one. */

@@ -220,6 +220,56 @@ TEST(setups_are_read) {
     lines_refuse(text, "\"quorum\" is 3; a number from 2 to 2 is expected");
 }
 
+TEST(modes_are_read) {
+    struct chaos_history history;
+#define SHARED_INVOKE                                                                                                  \
+    "{\"t\":1100,\"event\":\"invoke\",\"client\":1,\"op\":7,\"what\":\"acquire\",\"resource\":2,\"deadline\":11100,"   \
+    "\"mode\":\"shared\"}\n"
+#define SHARED_CLAIM                                                                                                   \
+    "{\"t\":1110,\"event\":\"claim\",\"client\":1,\"resource\":2,\"token\":\"t\",\"until\":2900,\"mode\":\"shared\"}"  \
+    "\n"
+#define READ                                                                                                           \
+    "{\"t\":1120,\"event\":\"read\",\"client\":1,\"resource\":2,\"token\":\"t\",\"read\":41,\"until\":2900,\"fence\":" \
+    "999,"                                                                                                             \
+    "\"number\":8}\n"
+    read_ok(START SHARED_INVOKE COMPLETE SHARED_CLAIM READ, &history);
+    assert_true(history.operations[0].shared && history.leases[0].shared);
+    assert_int_equal(history.read_count, 1);
+    const struct chaos_read *read = history.reads;
+    assert_int_equal(read->client, 0);
+    assert_int_equal(read->resource, 1);
+    assert_string_equal(read->token, "t");
+    assert_int_equal(read->count, 41);
+    assert_int_equal(read->at_us, 1120);
+    assert_int_equal(read->until_us, 2900);
+    assert_int_equal(read->fence, 999);
+    assert_int_equal(read->number, 8);
+    chaos_history_clear(&history);
+    read_ok(START INVOKE COMPLETE CLAIM, &history);
+    assert_false(history.operations[0].shared || history.leases[0].shared);
+    assert_int_equal(history.readers, 0);
+    chaos_history_clear(&history);
+}
+
+TEST(readers_are_read) {
+    struct chaos_history history;
+#define READ_BY(nodes)                                                                                                 \
+    START "{\"t\":1140,\"event\":\"keys\",\"to\":1145,\"resource\":2,\"nodes\":[null,[\"\",0]," nodes "]}\n"
+    read_ok(READ_BY("[[\"a\",7],[\"123456789abcdefs\",0]]"), &history);
+    const struct chaos_sight *sight = &history.sweeps[0].nodes[2];
+    assert_true(sight->answered && sight->token[0] == '\0');
+    assert_int_equal(history.sweeps[0].nodes[1].reader_count, 0);
+    assert_int_equal(sight->reader_count, 2);
+    assert_string_equal(sight->readers[0].token, "a");
+    assert_int_equal(sight->readers[0].left_ms, 7);
+    assert_string_equal(sight->readers[1].token, "123456789abcdefs");
+    chaos_history_clear(&history);
+    lines_refuse(READ_BY("[[\"a\",7],\"b\"]"), "\"nodes\"");
+    lines_refuse(READ_BY("[[\"a\",7],[\"0123456789abcdefs\",7]]"), "\"nodes\"");
+    lines_refuse(READ_BY("[[\"a\",-1]]"), "\"nodes\"");
+    lines_refuse(READ_BY("[]"), "\"nodes\"");
+}
+
 TEST(queues_are_read) {
     struct chaos_history history;
 #define QUEUE(lines)                                                                                                   \
@@ -354,7 +404,7 @@ TEST(members_out_of_range) {
     refuse_with(FAULT, "[1,3]", "[\"1\"]", "a list of numbers from 1 to 3");
     refuse_with(FAULT, "[2,4]", "4", "\"clients\" is 4; a list of 0 to 4");
     refuse_with(KEYS, "null,", "", "\"nodes\" is [[\"\",0],[\"0123456789abcdef\",-1]]; a list of 3 to 3");
-    refuse_with(KEYS, "null", "false", "a list of null, [\"\",0] or [token,pttl]");
+    refuse_with(KEYS, "null", "false", "a list of null, [\"\",0], [token,pttl] or [[token,ms]…]");
     refuse_with(KEYS, "-1", "-2", "a list of null");
     refuse_with(KEYS, "\"\",0", "\"\"", "a list of null");
     refuse_with(KEYS, "1145", "1139", "\"to\" is 1139");
@@ -363,6 +413,8 @@ TEST(members_out_of_range) {
     refuse_with(FINISH, "[0,42]", "[0]", "\"counters\" is [0]; a list of 2 to 2");
     refuse_with(FINISH, "42", "\"42\"", "a list of numbers");
     refuse_with(LEFT, "\"a key\"", "7", "a list of texts");
+    refuse_with(SHARED_CLAIM, "shared", "both", "\"mode\" is \"both\"; \"exclusive\" or \"shared\" is expected");
+    refuse_with(READ, "\"read\":41,", "", "\"read\" is missing");
     refuse_with(INTENT, "41", "-1", "\"read\" is -1");
 }
 

@@ -50,6 +50,8 @@ FRESH_TEST(both_find_the_same) {
     AGREES(PARTS("ok", "ok", "illegal", "ok", "ok"), "of 2 resources, 1 illegal (tokens 1)");
     OURS(LOST_UPDATE, 0);
     AGREES("whole 1 illegal 9\nlock 1 ok 9\ncounter 1 illegal 9\n" FINE_2, "of 2 resources, 1 illegal (counter 1)");
+    OURS(CHANGED, 0);
+    AGREES("whole 1 illegal 9\nlock 1 ok 9\ncounter 1 illegal 9\n" FINE_2, "of 2 resources, 1 illegal (counter 1)");
     OURS(STALE, 0);
     AGREES(PARTS("ok", "ok", "ok", "ok", "illegal"), "of 2 resources, 1 illegal (resource 1)");
 }

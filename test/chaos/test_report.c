@@ -166,6 +166,33 @@ TEST(test_it_tells_a_clean_run) {
     clear_page(&page);
 }
 
+/* How long each kind waited; other runs do not speak of readers. */
+TEST(test_it_tells_of_readers) {
+    struct page page = {0};
+    struct kit *kit = &page.kit;
+    kit_begin(kit, 3, 2, 1);
+    kit_release(kit, kit_acquire_shared(kit, 0, 0, "a", 100000, 1100000), 150000);
+    kit_release(kit, kit_acquire(kit, 1, 0, "w", 1300000, 2300000), 1350000);
+    kit_sweep(kit, 0, 2000000, 2000300);
+    kit->history.readers = 50;
+    kit_finish(kit, 5000000);
+    judge(&page);
+    write_page(&page, NULL);
+    is_sound(&page);
+    has(&page, "At no time did a client rely on a resource that another one had alone; no update was lost;");
+    has(&page, "<th scope=\"row\">acquire, to read</th><td>1</td>");
+    has(&page, "<th scope=\"row\">acquire, to write</th><td>1</td>");
+    has(&page, "<th scope=\"row\">clients that read</th><td>50 %</td>");
+    kit->history.readers = 0;
+    kit->history.operations[0].shared = kit->history.leases[0].shared = false;
+    judge(&page);
+    write_page(&page, NULL);
+    has(&page, "At no time did two clients rely on one resource; no update was lost;");
+    has_not(&page, "acquire, to read</th>");
+    has_not(&page, "clients that read</th>");
+    clear_page(&page);
+}
+
 TEST(test_it_tells_violations) {
     struct report_run broken = small;
     broken.overlap = 500;

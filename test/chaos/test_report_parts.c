@@ -133,6 +133,25 @@ TEST(test_how_leases_ended) {
     kit_clear(kit);
 }
 
+TEST(test_leases_that_are_shared) {
+    struct kit own = {0}, *kit = &own;
+    struct chaos_verdict verdict = {0};
+    kit_begin(kit, 3, 2, 1);
+    kit_release(kit, kit_acquire_shared(kit, 0, 0, "aaaa", 100000, 1100000), 150000);
+    kit_end(kit, kit_acquire_shared(kit, 0, 0, "bbbb", 200000, 1200000), 1200000, false);
+    kit_release(kit, kit_acquire(kit, 1, 0, "cccc", 1300000, 2300000), 1350000);
+    kit_finish(kit, 5000000);
+    struct chaos_view view = chaos_view_of(&kit->history, &verdict, NULL);
+    json_t *data = chaos_page_data(&view);
+    lease_is(data, 0, 0, 1000, 500, 8, -1);
+    lease_is(data, 0, 1, 500, 10000, 9, 10000);
+    lease_is(data, 1, 0, 13000, 500, 0, -1);
+    assert_int_equal(json_integer_value(json_array_get(of_client(data, 0, "acquires", 0), 6)), 1);
+    assert_int_equal(json_array_size(of_client(data, 1, "acquires", 0)), 6);
+    json_decref(data);
+    kit_clear(kit);
+}
+
 /* The spans in which each client has no healthy quorum. */
 TEST(test_clients_without_a_quorum) {
     struct kit kit = {0};

@@ -70,6 +70,32 @@ FRESH_TEST(tokens_are_checked) {
     close(none.fd);
 }
 
+/* Those who read together may have different tokens, in any order. */
+FRESH_TEST(readers_are_compared_with_those_alone) {
+    struct chaos_resource writer = resource_of(2, 20), one = resource_of(2, 31), two = resource_of(2, 30),
+                          late = resource_of(2, 19), next = resource_of(2, 32);
+    struct chaos_receipt receipt;
+    int64_t count = -1;
+    one.shared = two.shared = late.shared = true;
+    assert_int_equal(chaos_resource_write(&writer, 7, &receipt), CHAOS_ACCESS_GRANTED);
+    expect_read(&one, 7);
+    expect_read(&two, 7);
+    assert_int_equal(chaos_resource_read(&late, &count, &receipt), CHAOS_ACCESS_REFUSED);
+    assert_int_equal(receipt.highest, 20);
+    /* One who writes is compared with all. */
+    assert_int_equal(chaos_resource_write(&writer, 8, &receipt), CHAOS_ACCESS_REFUSED);
+    assert_int_equal(receipt.highest, 31);
+    assert_int_equal(chaos_resource_write(&next, 8, &receipt), CHAOS_ACCESS_GRANTED);
+    assert_int_equal(receipt.number, 4);
+    assert_int_equal(chaos_resource_read(&one, &count, &receipt), CHAOS_ACCESS_REFUSED);
+    assert_int_equal(receipt.highest, 32);
+    close(writer.fd);
+    close(one.fd);
+    close(two.fd);
+    close(late.fd);
+    close(next.fd);
+}
+
 FRESH_TEST(what_breaks_is_told) {
     struct chaos_resource fenced = resource_of(0, 1), plain = resource_of(0, -1);
     struct chaos_receipt receipt;

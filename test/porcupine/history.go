@@ -19,6 +19,7 @@ type event struct {
 	Op        int64    `json:"op"`
 	What      string   `json:"what"`
 	Result    string   `json:"result"`
+	Mode      string   `json:"mode"`
 	Token     string   `json:"token"`
 	Fence     int64    `json:"fence"`
 	Until     int64    `json:"until"`
@@ -40,6 +41,7 @@ const never = int64(-1)
 // over at the latest.
 type lease struct {
 	client, resource    int
+	shared              bool // for reading, together with others
 	token               string
 	fence, told         int64 // told: to the resource
 	invoked, completed  int64
@@ -51,6 +53,7 @@ type lease struct {
 	how                 string
 	accessed, increment bool // it has asked for the counter; it has read it, and not yet written
 	read, readCall      int64
+	look                *access // of one that is shared: what it has read
 }
 
 // An access of the counter: of whoever had the token, between two times.
@@ -59,7 +62,9 @@ type access struct {
 	kind                          kind
 	call, end                     int64
 	count, fence, number, highest int64
-	unseen                        bool // the process died in it, or before: it may never have been
+	again                         int64 // of a look: the last count
+	unseen                        bool  // the process died in it, or before: it may never have been
+	late                          bool  // it ended after its lease, so what it read need not be true
 }
 
 type fault struct {
@@ -75,7 +80,7 @@ type history struct {
 	counters      []int64 // nil: not told
 	leases        []*lease
 	accesses      []access
-	increments    []access
+	counted       []access // increments, and what those saw who read
 	faults        map[int64]*fault
 	clients       map[int]*client
 }
@@ -155,6 +160,9 @@ func readHistory(in io.Reader) (*history, error) {
 	}
 	for _, l := range h.leases {
 		l.close(h.ttl * 1000)
+		if l.look != nil {
+			h.counted = append(h.counted, *l.look)
+		}
 	}
 	return h, nil
 }
@@ -165,7 +173,7 @@ var takers map[string]func(*history, *client, event) error
 func init() {
 	takers = map[string]func(*history, *client, event) error{
 		"start": takeStart, "invoke": takeInvoke, "complete": takeComplete, "claim": takeClaim,
-		"end": takeEnd, "intent": takeAccess, "done": takeAccess, "refused": takeAccess,
+		"end": takeEnd, "intent": takeAccess, "done": takeAccess, "refused": takeAccess, "read": takeRead,
 		"exit": takeExit, "fault": takeFault, "heal": takeHeal, "finish": takeFinish,
 	}
 }
@@ -189,7 +197,8 @@ func takeComplete(h *history, c *client, e event) error {
 	}
 	switch {
 	case c.invoke.What == "acquire" && e.Result == "OK":
-		c.lease = &lease{client: e.Client, resource: c.invoke.Resource, token: e.Token, fence: e.Fence,
+		c.lease = &lease{client: e.Client, resource: c.invoke.Resource, shared: c.invoke.Mode == "shared",
+			token: e.Token, fence: e.Fence,
 			invoked: c.invoke.T, completed: e.T, until: never, ended: never, died: never, answered: never}
 		h.leases = append(h.leases, c.lease)
 	case c.invoke.What == "release" && c.lease != nil:
@@ -244,13 +253,36 @@ func takeAccess(h *history, c *client, e event) error {
 		l.increment, l.read, l.readCall = true, e.Read, c.before
 	case "done":
 		a.kind, a.count = write, e.Read+1
-		h.increments = append(h.increments, access{lease: l, kind: increment, call: l.readCall, end: e.T, count: l.read})
+		h.counted = append(h.counted, access{lease: l, kind: increment, call: l.readCall, end: e.T, count: l.read})
 		l.increment = false
 	case "refused":
 		a.kind, a.highest = refused, e.Highest
 		l.increment = false
 	}
 	h.accesses = append(h.accesses, a)
+	return nil
+}
+
+// One who reads sees one count from its first read to its last.
+func takeRead(h *history, c *client, e event) error {
+	l, err := c.of(e)
+	if err != nil {
+		return err
+	}
+	if !l.shared {
+		return fmt.Errorf("token %s is of a lease that is not shared", e.Token)
+	}
+	a := access{lease: l, kind: read, call: c.before, end: e.T, count: e.Read, fence: e.Fence, number: e.Number,
+		late: e.T > e.Until}
+	h.accesses = append(h.accesses, a)
+	switch {
+	case a.late:
+	case l.look == nil:
+		a.kind, a.again = look, a.count
+		l.look = &a
+	default:
+		l.look.end, l.look.again = a.end, a.count
+	}
 	return nil
 }
 
@@ -267,9 +299,9 @@ func die(h *history, c *client, at int64) {
 		if l.increment {
 			a.kind, a.count = write, l.read+1
 			h.accesses = append(h.accesses, a)
-			h.increments = append(h.increments,
+			h.counted = append(h.counted,
 				access{lease: l, kind: increment, call: l.readCall, end: at, count: l.read, unseen: true})
-		} else if l.claimed && !l.accessed {
+		} else if l.claimed && (l.shared || !l.accessed) {
 			a.kind = read
 			h.accesses = append(h.accesses, a)
 		}

@@ -124,7 +124,11 @@ func (v verdict) notes(h *history, near []porcupine.Operation, begin string) []p
 	}
 	for _, l := range h.leases {
 		if l.claimed && l.resource == v.resource {
-			add(fmt.Sprintf("client %d relies", l.client), short(l.token), l.completed, l.relied)
+			relies := "relies"
+			if l.shared {
+				relies = "reads"
+			}
+			add(fmt.Sprintf("client %d %s", l.client, relies), short(l.token), l.completed, l.relied)
 		}
 	}
 	for _, f := range h.faults {

@@ -18,6 +18,7 @@ const (
 	write
 	refused
 	increment
+	look
 	total
 )
 
@@ -25,16 +26,20 @@ const (
 type step struct {
 	kind                   kind
 	client                 int
+	shared                 bool
 	token                  string
-	fence, after           int64 // after: the next lower fencing token of the resource
+	fence, after           int64 // after: the next lower fencing token of those who had the lock alone
 	count, number, highest int64
-	unseen                 bool
+	again                  int64
+	unseen, late           bool
 	how                    string
 }
 
 type state struct {
 	holder                        string // a token; "" for none
+	readers                       string // the tokens of those who read, in order
 	fence, count, highest, number int64
+	wrote                         int64 // the highest token of those alone that the resource has seen
 }
 
 // An object says which operations it has, and by which rules. Each part of the whole leaves out
@@ -45,8 +50,9 @@ type object struct {
 	rules
 }
 
-// holds: one holder at a time, who alone reads and writes. tokens: fencing tokens rise, and the
-// resource takes no old one. counts: what is read is what was written.
+// holds: one holder at a time, who alone reads and writes, or some who read. tokens: fencing tokens
+// rise from lease to lease, but among those who read together, and the resource takes no old one.
+// counts: what is read is what was written.
 type rules struct{ holds, tokens, counts bool }
 
 var objects = []object{
@@ -54,7 +60,7 @@ var objects = []object{
 	{"lock", []kind{acquire, end}, rules{holds: true}},
 	{"tokens", []kind{acquire}, rules{tokens: true}},
 	{"lock+tokens", []kind{acquire, end}, rules{holds: true, tokens: true}},
-	{"counter", []kind{increment, total}, rules{counts: true}},
+	{"counter", []kind{increment, look, total}, rules{counts: true}},
 	{"resource", []kind{read, write, refused}, rules{tokens: true}},
 }
 
@@ -83,24 +89,32 @@ func (o object) is(k kind) bool {
 func (r rules) next(s state, op *step) []state {
 	switch op.kind {
 	case acquire:
-		if r.holds && s.holder != "" || r.tokens && (op.fence <= s.fence || op.after != s.fence) {
+		free := s.holder == "" && (op.shared || s.readers == "")
+		if r.holds && !free || r.tokens && (op.fence <= s.fence || op.after != s.fence) {
 			return nil
 		}
-		if r.holds {
+		switch {
+		case r.holds && op.shared:
+			s.readers = with(s.readers, op.token)
+		case r.holds:
 			s.holder = op.token
 		}
-		if r.tokens {
+		if r.tokens && !op.shared {
 			s.fence = op.fence
 		}
 	case end:
-		if s.holder != op.token {
+		if !s.has(op) {
 			return nil
 		}
-		s.holder = ""
+		if op.shared {
+			s.readers = without(s.readers, op.token)
+		} else {
+			s.holder = ""
+		}
 	case read, write:
 		return r.access(s, op)
 	case refused:
-		if op.fence >= s.highest || op.highest != s.highest {
+		if highest := s.compared(op); op.fence >= highest || op.highest != highest {
 			return nil
 		}
 	case increment:
@@ -114,6 +128,10 @@ func (r rules) next(s state, op *step) []state {
 		case !op.unseen:
 			return nil
 		}
+	case look:
+		if op.again != op.count || op.count != s.count {
+			return nil
+		}
 	case total:
 		if op.count != s.count {
 			return nil
@@ -122,13 +140,49 @@ func (r rules) next(s state, op *step) []state {
 	return []state{s}
 }
 
+// has tells whether the operation's lease holds the lock.
+func (s state) has(op *step) bool {
+	if !op.shared {
+		return s.holder == op.token
+	}
+	return with(s.readers, op.token) == s.readers
+}
+
+// compared is the token below which the resource refuses: of those who read, one of those who do
+// not.
+func (s state) compared(op *step) int64 {
+	if op.shared {
+		return s.wrote
+	}
+	return s.highest
+}
+
+func with(tokens, token string) string {
+	list := strings.Fields(tokens)
+	at := sort.SearchStrings(list, token)
+	if at < len(list) && list[at] == token {
+		return tokens
+	}
+	list = append(list[:at], append([]string{token}, list[at:]...)...)
+	return strings.Join(list, " ")
+}
+
+func without(tokens, token string) string {
+	list := strings.Fields(tokens)
+	at := sort.SearchStrings(list, token)
+	return strings.Join(append(list[:at], list[at+1:]...), " ")
+}
+
 // access reads or writes. One that nobody has seen may not have been; or it died in between, when
-// the resource had taken its token.
+// the resource had taken its token. One that is late took place, whoever held the lock.
 func (r rules) access(s state, op *step) []state {
-	possible := !(r.holds && s.holder != op.token) && !(r.tokens && op.fence < s.highest)
+	possible := !(r.holds && !op.late && !s.has(op)) && !(r.tokens && op.fence < s.compared(op))
 	after := s
 	if r.tokens {
-		after.highest, after.number = op.fence, s.number+1
+		after.highest, after.number = most(op.fence, s.highest), s.number+1
+		if !op.shared {
+			after.wrote = op.fence
+		}
 	}
 	taken := after
 	if r.counts && op.kind == write {
@@ -140,7 +194,7 @@ func (r rules) access(s state, op *step) []state {
 		}
 		return []state{s, taken, after}
 	}
-	wrong := r.counts && op.kind == read && op.count != s.count
+	wrong := r.counts && op.kind == read && !op.late && op.count != s.count
 	if !possible || wrong || r.tokens && op.number != after.number {
 		return nil
 	}
@@ -166,10 +220,17 @@ func (r rules) model(begin []interface{}) porcupine.Model {
 
 func (r rules) describe(s state) string {
 	var words []string
-	if r.holds && s.holder == "" {
-		words = append(words, "free")
-	} else if r.holds {
+	switch {
+	case r.holds && s.holder != "":
 		words = append(words, "held by "+short(s.holder))
+	case r.holds && s.readers != "":
+		var readers []string
+		for _, token := range strings.Fields(s.readers) {
+			readers = append(readers, short(token))
+		}
+		words = append(words, "read by "+strings.Join(readers, ", "))
+	case r.holds:
+		words = append(words, "free")
 	}
 	if r.tokens {
 		words = append(words, fmt.Sprintf("token %d, highest seen %d, %d accesses", s.fence, s.highest, s.number))
@@ -189,6 +250,9 @@ func (op *step) String() string {
 	switch op.kind {
 	case acquire:
 		text = "acquire → " + token + of
+		if op.shared {
+			text = "acquire to read → " + token + of
+		}
 	case end:
 		text = op.how + " " + token
 	case read:
@@ -199,6 +263,8 @@ func (op *step) String() string {
 		text = fmt.Sprintf("access%s → refused, %d was seen", of, op.highest)
 	case increment:
 		text = fmt.Sprintf("increment %d", op.count)
+	case look:
+		text = fmt.Sprintf("%s saw %d, and %d at last", token, op.count, op.again)
 	case total:
 		return fmt.Sprintf("at the end → %d", op.count)
 	}
@@ -225,9 +291,9 @@ func (h *history) operations(o object, resource int) []porcupine.Operation {
 				Return: over - h.start})
 		}
 	}
-	var fences []int64
+	var fences []int64 // of those alone
 	for _, l := range h.leases {
-		if l.resource == resource {
+		if l.resource == resource && !l.shared {
 			fences = append(fences, l.fence)
 		}
 	}
@@ -236,18 +302,29 @@ func (h *history) operations(o object, resource int) []porcupine.Operation {
 		if l.resource != resource {
 			continue
 		}
-		begun := &step{kind: acquire, client: l.client, token: l.token, fence: l.fence}
-		if lower := sort.Search(len(fences), func(i int) bool { return fences[i] >= l.fence }); lower > 0 {
+		begun := &step{kind: acquire, client: l.client, shared: l.shared, token: l.token, fence: l.fence}
+		// Of one who reads, an equal one is wrong as well.
+		lower := sort.Search(len(fences), func(i int) bool {
+			return fences[i] > l.fence || fences[i] == l.fence && !l.shared
+		})
+		if lower > 0 {
 			begun.after = fences[lower-1]
 		}
-		add(begun, l.invoked, l.completed)
-		add(&step{kind: end, client: l.client, token: l.token, how: l.how}, l.relied, l.over)
+		ended := &step{kind: end, client: l.client, shared: l.shared, token: l.token, how: l.how}
+		if o.holds && l.shared && l.claimed {
+			add(begun, l.completed, l.completed)
+			add(ended, l.relied, l.relied)
+		} else {
+			add(begun, l.invoked, l.completed)
+			add(ended, l.relied, l.over)
+		}
 	}
-	for _, accesses := range [][]access{h.accesses, h.increments} {
+	for _, accesses := range [][]access{h.accesses, h.counted} {
 		for _, a := range accesses {
 			if a.lease.resource == resource {
-				add(&step{kind: a.kind, client: a.lease.client, token: a.lease.token, fence: a.fence, count: a.count,
-					number: a.number, highest: a.highest, unseen: a.unseen}, a.call, a.end)
+				add(&step{kind: a.kind, client: a.lease.client, shared: a.lease.shared, token: a.lease.token,
+					fence: a.fence, count: a.count, number: a.number, highest: a.highest, again: a.again,
+					unseen: a.unseen, late: a.late}, a.call, a.end)
 			}
 		}
 	}

@@ -11,10 +11,11 @@
 
 /* X(constant, name, what it means) */
 #define CHAOS_VIOLATION_MAP(X)                                                                                         \
-    X(OVERLAP, "overlap", "two clients relied on leases of one resource at the same time")                             \
+    X(OVERLAP, "overlap", "two clients relied on leases of one resource at the same time, not both to read")           \
     X(OUTLIVED, "outlived", "a client relied on a lease that a quorum of nodes no longer had, or not for so long")     \
     X(PAST, "past its lease", "a client worked on beyond the end of its own lease")                                    \
     X(LOST_UPDATE, "lost update", "two clients wrote the successor of one count, or the sum is wrong")                 \
+    X(CHANGED, "changed", "a count changed while a client read it under its lease")                                    \
     X(STALE, "stale access", "the guarded resource granted an access with a lower fencing token than one before")      \
     X(FENCE, "fencing token", "two leases had the same fencing token, or a later lease a lower one")                   \
     X(ORDER, "order", "the lock was handed to a waiter while one with a lower ticket was in line")                     \
@@ -73,6 +74,7 @@ struct chaos_verdict {
     int64_t releases, released, release_lost, release_no_quorum;
     int64_t leases_lost; /* that ended without a release, in their owner's eyes */
     int64_t increments;  /* that were done */
+    int64_t reads;       /* of the counters, under shared leases */
     /* Acquires that got the lock before one that had begun a node timeout earlier, or more;
      * acquires of which check_order.c could tell whether they broke the order. */
     int64_t passed_over, order_judged;
@@ -103,8 +105,9 @@ struct chaos_verdict {
     /* of those after which somebody acquired: how many, and how long that took */
     size_t recovered;
     int64_t recovered_least_us, recovered_most_us;
-    struct chaos_percentiles acquire, acquire_first_try, acquire_in_line,
-        release; /* of those that were OK; first_try: with one attempt; in_line: in a queue */
+    /* of those that were OK; first_try: with one attempt; in_line: in a queue; to read: with a
+     * shared lease */
+    struct chaos_percentiles acquire, acquire_first_try, acquire_in_line, acquire_to_read, acquire_to_write, release;
 };
 
 /* healthy_acquired / healthy_acquires in 1/10000, rounded down; 10000 if there was none. */
@@ -113,8 +116,9 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 /*
  * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is
  * nothing: one machine. What each check looks for stands above it, and what of it is proven in
- * tools/chaos/README.md: check_time.c (OVERLAP, PAST, LATE), check_keys.c, check_updates.c,
- * check_fence.c (STALE, FENCE), check_order.c (ORDER), check_record.c (CRASH, LEFT, INCOMPLETE).
+ * tools/chaos/README.md: check_time.c (OVERLAP, PAST, LATE), check_keys.c, check_updates.c
+ * (LOST_UPDATE, CHANGED), check_fence.c (STALE, FENCE), check_order.c (ORDER), check_record.c
+ * (CRASH, LEFT, INCOMPLETE).
  * Each can be run alone (check_parts.h).
  */
 void chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
@@ -131,7 +135,7 @@ int64_t chaos_history_end_us(const struct chaos_history *history);
 bool chaos_breaks_assumptions(const struct chaos_history *history);
 bool chaos_all_guarded(const struct chaos_history *history);
 /* Violations that no fault of the nodes' memory or clocks explains; with fencing tokens a lost
- * update is one of these. */
+ * update and a changed count are among these. */
 size_t chaos_hard_count(const struct chaos_history *history, const struct chaos_verdict *verdict);
 void chaos_verdict_clear(struct chaos_verdict *verdict);
 

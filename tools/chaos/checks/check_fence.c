@@ -10,9 +10,11 @@
  * its client cut has none in any case); two of one resource with the same token; and one whose
  * token is not above that of another that had completed before it was invoked. So is one that was
  * invoked before, completed later and was relied on, unless the run breaks what keeps two from
- * holding the lock at once. STALE: the resource has granted an access with a token below one that
- * it had granted before. INCOMPLETE: an access that it did not number, two with one number, or one
- * that it refused though it had seen no higher token. What is proven: tools/chaos/README.md.
+ * holding the lock at once. Two shared leases are never compared with each other. STALE: the
+ * resource has granted an access with a token below one that it had granted before; of a shared
+ * lease, below one of a lease that was not. INCOMPLETE: an access that it did not number, two with
+ * one number, or one that it refused though it had seen no higher token. What is proven:
+ * tools/chaos/README.md.
  */
 
 /* An acquire that got a fencing token began, or had completed. */
@@ -74,26 +76,27 @@ static bool was_later(const struct chaos_operation *operation, const struct chao
 /* leases: NULL where more than one may hold the lock. */
 static void judge_order(struct chaos_case *c, struct moment *moments, size_t count,
                         const struct chaos_lease *const *leases) {
-    const struct chaos_operation *highest = NULL;
+    const struct chaos_operation *highest[] = {NULL, NULL}; /* of those alone; of all */
     qsort(moments, count, sizeof *moments, compare_moments);
     for (size_t i = 0; i < count; i++) {
-        const struct chaos_operation *operation = moments[i].operation;
-        bool first = highest == NULL || highest->resource != operation->resource;
-        if (moments[i].completed) {
-            if (leases != NULL && !first && operation->fence < highest->fence &&
-                was_later(operation, highest, leases, c->history->lease_count)) {
-                add_lower(c, highest, operation);
-            }
-            highest = first || operation->fence > highest->fence ? operation : highest;
-        } else if (!first && operation->fence < highest->fence) {
-            add_lower(c, highest, operation);
+        const struct chaos_operation *operation = moments[i].operation, *before = highest[!operation->shared];
+        bool lower = before != NULL && before->resource == operation->resource && operation->fence < before->fence;
+        if (lower && (!moments[i].completed ||
+                      (leases != NULL && was_later(operation, before, leases, c->history->lease_count)))) {
+            add_lower(c, before, operation);
+        }
+        for (size_t of = operation->shared; of < 2 && moments[i].completed; of++) {
+            bool same = highest[of] != NULL && highest[of]->resource == operation->resource;
+            highest[of] = same && highest[of]->fence >= operation->fence ? highest[of] : operation;
         }
     }
     /* Equal ones are told once, by those that have one token. */
     qsort(moments, count, sizeof *moments, compare_tokens);
     for (size_t i = 1; i < count; i++) {
         const struct chaos_operation *a = moments[i - 1].operation, *b = moments[i].operation;
-        if (a->resource == b->resource && a->fence == b->fence && moments[i - 1].completed && moments[i].completed) {
+        bool together = a->shared && b->shared;
+        if (a->resource == b->resource && a->fence == b->fence && moments[i - 1].completed && moments[i].completed &&
+            !together) {
             add_equal(c, a, b);
         }
     }
@@ -124,72 +127,98 @@ static void judge_tokens(struct chaos_case *c) {
 
 /* What the resource granted. */
 struct access {
-    const struct chaos_increment *increment;
-    int64_t number;
+    int client, resource;
+    const char *token;
+    int64_t fence, number, at_us;
     bool write;
+    bool shared; /* under such a lease */
 };
 
 CHAOS_ORDER(compare_accesses, access,
-            chaos_order_then(chaos_order_by(x->increment->resource, y->increment->resource, x->number, y->number),
-                             chaos_order(x->increment->intent_us, y->increment->intent_us)))
-
-static int64_t time_of(const struct access *access) {
-    return access->write ? access->increment->done_us : access->increment->intent_us;
-}
+            chaos_order_then(chaos_order_by(x->resource, y->resource, x->number, y->number),
+                             chaos_order(x->at_us, y->at_us)))
 
 static void add_access(struct chaos_case *c, enum chaos_violation_kind kind, const struct access *before,
                        const struct access *access) {
-    const struct chaos_increment *increment = access->increment;
-    int64_t at_us = time_of(access);
-    int other = before == NULL ? -1 : before->increment->client;
-    struct chaos_violation violation = {kind, at_us, at_us, increment->resource, {increment->client, other}, NULL};
+    int64_t at_us = access->at_us;
+    int other = before == NULL ? -1 : before->client;
+    struct chaos_violation violation = {kind, at_us, at_us, access->resource, {access->client, other}, NULL};
     const char *what = access->write ? "write" : "read";
     if (before == NULL) {
         chaos_case_add(c, violation, "a %s of client %d at %.3f s that the resource gave no number", what,
-                       increment->client + 1, chaos_at(c, at_us));
+                       access->client + 1, chaos_at(c, at_us));
     } else if (kind == CHAOS_VIOLATION_INCOMPLETE) {
         chaos_case_add(c, violation, "two accesses have the number %" PRId64 ", of clients %d and %d", access->number,
-                       before->increment->client + 1, increment->client + 1);
+                       before->client + 1, access->client + 1);
     } else {
         chaos_case_add(c, violation,
                        "the resource granted client %d (token %s) a %s at %.3f s with the fencing token %" PRId64
                        ", after it had granted client %d an access with %" PRId64,
-                       increment->client + 1, increment->token, what, chaos_at(c, at_us), increment->fence,
-                       before->increment->client + 1, before->increment->fence);
+                       access->client + 1, access->token, what, chaos_at(c, at_us), access->fence, before->client + 1,
+                       before->fence);
     }
 }
 
-/* The highest token so far of one resource, whose accesses come by their number. */
+/* The highest tokens so far of one resource, whose accesses come by their number: of leases that
+ * were not shared, and of all. */
 static void judge_access(struct chaos_case *c, const struct access *before, const struct access *access,
-                         const struct access **highest) {
-    bool first = before == NULL || before->increment->resource != access->increment->resource;
-    *highest = first ? NULL : *highest;
+                         const struct access *highest[2]) {
+    bool first = before == NULL || before->resource != access->resource;
+    if (first) {
+        highest[0] = highest[1] = NULL;
+    }
+    const struct access *higher = highest[!access->shared];
     if (access->number == 0) {
         add_access(c, CHAOS_VIOLATION_INCOMPLETE, NULL, access);
-    } else if (*highest != NULL && access->increment->fence < (*highest)->increment->fence) {
-        add_access(c, CHAOS_VIOLATION_STALE, *highest, access);
+    } else if (higher != NULL && access->fence < higher->fence) {
+        add_access(c, CHAOS_VIOLATION_STALE, higher, access);
     } else {
-        *highest = access;
+        for (size_t of = access->shared; of < 2; of++) {
+            highest[of] = highest[of] != NULL && highest[of]->fence > access->fence ? highest[of] : access;
+        }
         if (!first && before->number == access->number) {
             add_access(c, CHAOS_VIOLATION_INCOMPLETE, before, access);
         }
     }
 }
 
-static void judge_accesses(struct chaos_case *c) {
-    const struct chaos_history *history = c->history;
-    struct access *all = chaos_allocate(2 * history->increment_count, sizeof *all);
-    const struct access *highest = NULL;
+static size_t collect_accesses(const struct chaos_history *history, struct access *all) {
     size_t count = 0;
-    CHAOS_EACH(const struct chaos_increment, increment, history->increments, history->increment_count) {
-        all[count++] = (struct access){increment, increment->read_number, false};
-        if (increment->done_us != CHAOS_NEVER_US) {
-            all[count++] = (struct access){increment, increment->write_number, true};
+    CHAOS_EACH(const struct chaos_increment, one, history->increments, history->increment_count) {
+        struct access access = {.client = one->client,
+                                .resource = one->resource,
+                                .token = one->token,
+                                .fence = one->fence,
+                                .number = one->read_number,
+                                .at_us = one->intent_us};
+        all[count++] = access;
+        if (one->done_us != CHAOS_NEVER_US) {
+            access.number = one->write_number;
+            access.at_us = one->done_us;
+            access.write = true;
+            all[count++] = access;
         }
     }
+    CHAOS_EACH(const struct chaos_read, read, history->reads, history->read_count) {
+        all[count++] = (struct access){.client = read->client,
+                                       .resource = read->resource,
+                                       .token = read->token,
+                                       .fence = read->fence,
+                                       .number = read->number,
+                                       .at_us = read->at_us,
+                                       .shared = true};
+    }
+    return count;
+}
+
+static void judge_accesses(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    struct access *all = chaos_allocate(2 * history->increment_count + history->read_count, sizeof *all);
+    const struct access *highest[2] = {NULL, NULL};
+    size_t count = collect_accesses(history, all);
     qsort(all, count, sizeof *all, compare_accesses);
     for (size_t i = 0; i < count; i++) {
-        judge_access(c, i == 0 ? NULL : &all[i - 1], &all[i], &highest);
+        judge_access(c, i == 0 ? NULL : &all[i - 1], &all[i], highest);
     }
     free(all);
 }

@@ -1,4 +1,5 @@
 /* OUTLIVED: no lease outlives the keys of its quorum. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +10,12 @@
 /*
  * A sweep of the auditor asks every node at some moment of its [from, to]. For a lease that is
  * relied on during all of it, a node's answer is
- *   FOR      it showed the token, for as long as was claimed at the sweep's begin
+ *   FOR      it showed the token, alone or among those who read, for as long as was claimed at the
+ *            sweep's begin
  *   NO_KEY   it showed no key
- *   OTHER    it showed another token
- *   SHORT    it showed the token, but the key is gone by to + pttl (+ 1 ms of rounding), before
- *            the time that was claimed at the sweep's begin
+ *   OTHER    it showed another token, or others only
+ *   SHORT    it showed the token, but the key, or the reader's entry, is gone by to + pttl (+ 1 ms
+ *            of rounding), before the time that was claimed at the sweep's begin
  *   SILENT   it did not answer
  * NO_KEY, OTHER and SHORT are against; a violation is where the others, if all were FOR, would be
  * no quorum.
@@ -61,24 +63,32 @@ static bool is_against(const struct chaos_case *c, enum opinion opinion, const s
            !chaos_kept_out(c->history, node, sweep->from_us, sweep->to_us);
 }
 
+/* For how long the node has the token; -1: for ever; NULL: it has not. */
+static const int64_t *time_left(const struct chaos_sight *sight, const char *token) {
+    CHAOS_EACH(const struct chaos_reader, reader, sight->readers, sight->reader_count) {
+        if (strcmp(reader->token, token) == 0) {
+            return &reader->left_ms;
+        }
+    }
+    return strcmp(sight->token, token) == 0 ? &sight->pttl_ms : NULL;
+}
+
 static enum opinion opinion_of(const struct chaos_case *c, const struct chaos_lease *lease,
                                const struct chaos_sweep *sweep, size_t node) {
     const struct chaos_sight *sight = &sweep->nodes[node];
     if (!sight->answered) {
         return SILENT;
     }
-    if (sight->token[0] == '\0') {
-        return NO_KEY;
-    }
-    if (strcmp(sight->token, lease->token) != 0) {
-        return OTHER;
+    const int64_t *left_ms = time_left(sight, lease->token);
+    if (left_ms == NULL) {
+        return sight->token[0] == '\0' && sight->reader_count == 0 ? NO_KEY : OTHER;
     }
     const struct chaos_claim *claim = claim_at(lease, sweep->from_us);
-    if (sight->pttl_ms == -1 || claim == NULL || claim->until_us <= sweep->to_us) {
+    if (*left_ms == -1 || claim == NULL || claim->until_us <= sweep->to_us) {
         return FOR;
     }
     /* to + pttl * 1000 + 1000 < until, without a number that may be too large */
-    bool too_short = sight->pttl_ms < (claim->until_us - sweep->to_us - 1) / 1000;
+    bool too_short = *left_ms < (claim->until_us - sweep->to_us - 1) / 1000;
     return too_short && !clock_fell_behind(c, node, sweep->from_us, claim->until_us) ? SHORT : FOR;
 }
 
@@ -98,7 +108,8 @@ static void add_run(struct chaos_case *c, const struct chaos_lease *lease, const
         against += is_against(c, opinion, run->first, n);
         tool_append(nodes, sizeof nodes, "%snode %zu %s", nodes[0] == '\0' ? "" : ", ", n + 1, opinions[opinion]);
         if (opinion == SHORT) {
-            tool_append(nodes, sizeof nodes, " %lld ms more only", (long long)run->first->nodes[n].pttl_ms);
+            tool_append(nodes, sizeof nodes, " %" PRId64 " ms more only",
+                        *time_left(&run->first->nodes[n], lease->token));
         }
     }
     const struct chaos_claim *claim = claim_at(lease, run->first->from_us);

@@ -4,13 +4,15 @@
 #include "checks/check_parts.h"
 
 /*
- * An acquire B that got the lock in a queue passed over another one, A, if A's ticket is lower, and
+ * An acquire B that got the lock in a queue passed over another one, A, if A's ticket is lower, not
+ * both of them read, and
  *   the auditor saw A in line at a quorum of nodes before B was invoked, under the token with which
  *   A got the lock;
  *   B got the lock before A, and before A's place can have become stale;
  *   A was invoked a settle time (a ttl, or as long as clients may take to connect again) after the
  *   last fault ended and after A's process began, and no fault began before B got the lock.
- * One violation a B.
+ * One violation a B. Who reads passes nobody at its first try, either, so a B that reads needs no
+ * ticket.
  *
  * What is proven, and why: tools/chaos/README.md. order_judged says how many acquires had somebody
  * to pass over.
@@ -83,7 +85,8 @@ static bool is_before(const struct chaos_case *c, const struct rule *rule, const
                       const struct chaos_operation *b, int64_t calm_us) {
     const struct chaos_operation *first = a->acquire;
     const struct chaos_life *life = chaos_case_life(c, first->client, first->invoked_us);
-    return first->ticket > 0 && first->ticket < b->ticket && a->in_line_us <= b->invoked_us &&
+    bool lower = first->ticket < b->ticket || (b->shared && b->ticket == 0);
+    return first->ticket > 0 && lower && a->in_line_us <= b->invoked_us &&
            b->completed_us < chaos_plus(first->invoked_us, rule->stale_us) && life != NULL &&
            first->invoked_us >= chaos_plus(chaos_most(calm_us, life->spawned_us), rule->settle_us);
 }
@@ -92,9 +95,10 @@ static void add(struct chaos_case *c, const struct waiter *a, const struct chaos
     const struct chaos_operation *first = a->acquire;
     chaos_case_add(c, CHAOS_WRONG(ORDER, b->invoked_us, first->completed_us, b->resource, first->client, b->client),
                    "client %d was in line by %.3f s and got the lock at %.3f s; client %d began at %.3f s, and got it "
-                   "at %.3f s, with a higher ticket",
+                   "at %.3f s, %s",
                    first->client + 1, chaos_at(c, a->in_line_us), chaos_at(c, first->completed_us), b->client + 1,
-                   chaos_at(c, b->invoked_us), chaos_at(c, b->completed_us));
+                   chaos_at(c, b->invoked_us), chaos_at(c, b->completed_us),
+                   b->ticket == 0 ? "at its first try" : "with a higher ticket");
 }
 
 /* Whether it passed over any of those that began before it. */
@@ -108,7 +112,7 @@ static void judge(struct chaos_case *c, const struct rule *rule, const struct wa
         if (a->resource != b->resource || b->invoked_us - a->invoked_us > rule->longest_us) {
             break;
         }
-        if (a->completed_us <= b->invoked_us) {
+        if (a->completed_us <= b->invoked_us || (a->shared && b->shared)) {
             continue;
         }
         early |=

@@ -12,12 +12,12 @@
  *   a token that two clients had, or one client for two resources;
  *   a claim or a completion by a process that had ended by then, or had not begun;
  *   a lease whose first claim does not follow an acquire of that resource, by the same process,
- *   that was OK;
+ *   that was OK, and of the same mode;
  *   an acquire that was OK, after which the client went on without a claim, though the lease was
  *   valid when it looked;
  *   an operation that never completed, though the process ended in order, or that completed when
  *     its process had begun the next;
- *   an increment outside of its lease;
+ *   an increment or a read outside of its lease, or under one of the other mode;
  *   a lease without an end, though its process went on; an increment that was never done, though
  *   its lease was released (check_updates.c).
  *
@@ -74,7 +74,7 @@ static bool follows_acquire(const struct chaos_case *c, const struct chaos_lease
                             const struct chaos_operation *before) {
     return before->client == lease->client && lived(c, lease->client, before->invoked_us, lease->from_us) &&
            before->what == CHAOS_ACQUIRE && chaos_ended(before, "OK") && before->resource == lease->resource &&
-           before->completed_us <= lease->from_us;
+           before->shared == lease->shared && before->completed_us <= lease->from_us;
 }
 
 static void check_lease(struct chaos_case *c, const struct order *order, const struct chaos_lease *lease) {
@@ -132,17 +132,29 @@ static void check_operation(struct chaos_case *c, const struct order *order, siz
     }
 }
 
-/* leases: by token, then from_us. */
-static void check_increment(struct chaos_case *c, const struct chaos_lease *const *leases,
-                            const struct chaos_increment *increment) {
-    struct chaos_lease later = {.from_us = chaos_plus(increment->intent_us, 1)};
+/* Whether there was such a lease between the two times. leases: by token, then from_us. */
+static bool had_lease(const struct chaos_case *c, const struct chaos_lease *const *leases, const char *token,
+                      bool shared, int64_t from_us, int64_t to_us) {
+    struct chaos_lease later = {.from_us = chaos_plus(from_us, 1)};
     const struct chaos_lease *key = &later;
-    memcpy(later.token, increment->token, sizeof later.token);
+    memcpy(later.token, token, sizeof later.token);
     size_t count = chaos_count_before(leases, c->history->lease_count, sizeof key, &key, compare_tokens);
     const struct chaos_lease *lease = count > 0 ? leases[count - 1] : NULL;
-    if (lease == NULL || strcmp(lease->token, increment->token) != 0 ||
-        chaos_most(increment->intent_us, increment->done_us) > chaos_over(lease->ended_us, INT64_MAX)) {
-        add(c, increment->intent_us, increment->client, increment->resource, "an increment outside of its lease");
+    return lease != NULL && strcmp(lease->token, token) == 0 && lease->shared == shared &&
+           to_us <= chaos_over(lease->ended_us, INT64_MAX);
+}
+
+static void check_accesses(struct chaos_case *c, const struct chaos_lease *const *leases) {
+    const struct chaos_history *h = c->history;
+    CHAOS_EACH(const struct chaos_increment, one, h->increments, h->increment_count) {
+        if (!had_lease(c, leases, one->token, false, one->intent_us, chaos_most(one->intent_us, one->done_us))) {
+            add(c, one->intent_us, one->client, one->resource, "an increment outside of its lease");
+        }
+    }
+    CHAOS_EACH(const struct chaos_read, read, h->reads, h->read_count) {
+        if (!had_lease(c, leases, read->token, true, read->at_us, read->at_us)) {
+            add(c, read->at_us, read->client, read->resource, "a read outside of its lease");
+        }
     }
 }
 
@@ -170,9 +182,7 @@ void chaos_check_record(struct chaos_case *c) {
             add(c, b->from_us, b->client, b->resource, "a token that had been another lease's before");
         }
     }
-    CHAOS_EACH(const struct chaos_increment, increment, h->increments, h->increment_count) {
-        check_increment(c, order.leases, increment);
-    }
+    check_accesses(c, order.leases);
     free(order.operations);
     free(order.leases);
 }

@@ -1,12 +1,13 @@
-/* OVERLAP: no two leases of one resource are relied on at the same time. PAST: nobody works beyond
- * its own lease. LATE: every operation completes by its deadline. */
+/* OVERLAP: no two leases of one resource are relied on at the same time, but shared ones. PAST:
+ * nobody works beyond its own lease. LATE: every operation completes by its deadline. */
 #include <stdlib.h>
 
 #include "checks/check_parts.h"
 #include "values/values.h"
 
-/* Of the leases by their begin, each is compared with the earlier one that lasts longest: where any
- * earlier one lasts into it, that one does. What is proven: tools/chaos/README.md. */
+/* Of the leases by their begin, each is compared with the earlier one that lasts longest, of those
+ * that it excludes: where any of these lasts into it, that one does. What is proven:
+ * tools/chaos/README.md. */
 
 CHAOS_ORDER_OF(compare_leases, chaos_lease, chaos_order_by(x->resource, y->resource, x->from_us, y->from_us))
 
@@ -14,31 +15,35 @@ static int64_t relied_until(const struct chaos_case *c, const struct chaos_lease
     return c->relied_until_us[lease - c->history->leases];
 }
 
+static const char *mode_of(const struct chaos_lease *lease) {
+    return lease->shared ? ", to read" : "";
+}
+
 static void add(struct chaos_case *c, const struct chaos_lease *a, const struct chaos_lease *b) {
     int64_t to_us = chaos_least(relied_until(c, a), relied_until(c, b));
     chaos_case_add(c, CHAOS_WRONG(OVERLAP, b->from_us, to_us, a->resource, a->client, b->client),
-                   "client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s to %.3f "
-                   "s: both for %.3f ms",
-                   a->client + 1, a->token, chaos_at(c, a->from_us), chaos_at(c, relied_until(c, a)), b->client + 1,
-                   b->token, chaos_at(c, b->from_us), chaos_at(c, relied_until(c, b)),
+                   "client %d (token %s%s) relied on it from %.3f s to %.3f s, client %d (token %s%s) from %.3f s to "
+                   "%.3f s: both for %.3f ms",
+                   a->client + 1, a->token, mode_of(a), chaos_at(c, a->from_us), chaos_at(c, relied_until(c, a)),
+                   b->client + 1, b->token, mode_of(b), chaos_at(c, b->from_us), chaos_at(c, relied_until(c, b)),
                    (double)(to_us - b->from_us) / 1e3);
 }
 
 void chaos_check_overlap(struct chaos_case *c) {
     const struct chaos_history *h = c->history;
     const struct chaos_lease **leases = chaos_sorted(h->leases, h->lease_count, sizeof *h->leases, compare_leases);
-    const struct chaos_lease *longest = NULL;
+    const struct chaos_lease *longest[] = {NULL, NULL}; /* of those alone; of all */
     for (size_t i = 0; i < h->lease_count; i++) {
-        const struct chaos_lease *lease = leases[i];
+        const struct chaos_lease *lease = leases[i], *before = longest[!lease->shared];
         if (relied_until(c, lease) <= lease->from_us) {
             continue;
         }
-        bool same = longest != NULL && lease->resource == longest->resource;
-        if (same && lease->from_us < relied_until(c, longest)) {
-            add(c, longest, lease);
+        if (before != NULL && before->resource == lease->resource && lease->from_us < relied_until(c, before)) {
+            add(c, before, lease);
         }
-        if (!same || relied_until(c, lease) > relied_until(c, longest)) {
-            longest = lease;
+        for (size_t of = lease->shared; of < 2; of++) {
+            bool same = longest[of] != NULL && longest[of]->resource == lease->resource;
+            longest[of] = same && relied_until(c, longest[of]) >= relied_until(c, lease) ? longest[of] : lease;
         }
     }
     free(leases);

@@ -1,4 +1,5 @@
-/* LOST_UPDATE: every increment of a shared counter stands in the sum. */
+/* LOST_UPDATE: every increment of a shared counter stands in the sum. CHANGED: a counter stays the
+ * same while somebody reads it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,35 @@ static void judge_resource(struct chaos_case *c, const struct chaos_increment *c
     }
 }
 
+/*
+ * A reader reads the count when it has its lease, and once more before the release. Nobody may
+ * write in between. A read that had ended before the end of what was claimed was made under the
+ * lease; others do not count.
+ */
+CHAOS_ORDER_OF(compare_reads, chaos_read,
+               chaos_order_then(chaos_order_by(x->client, y->client, x->resource, y->resource),
+                                chaos_order_then(strcmp(x->token, y->token), chaos_order(x->at_us, y->at_us))))
+
+static void judge_reads(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    const struct chaos_read **reads =
+        chaos_sorted(history->reads, history->read_count, sizeof *history->reads, compare_reads);
+    for (size_t i = 1; i < history->read_count; i++) {
+        const struct chaos_read *first = reads[i - 1], *again = reads[i];
+        bool same = first->client == again->client && first->resource == again->resource &&
+                    strcmp(first->token, again->token) == 0;
+        bool in_time = first->at_us <= first->until_us && again->at_us <= again->until_us;
+        if (same && in_time && first->count != again->count) {
+            chaos_case_add(c, CHAOS_WRONG(CHANGED, first->at_us, again->at_us, again->resource, again->client, -1),
+                           "client %d (token %s) read %" PRId64 " by %.3f s and %" PRId64
+                           " by %.3f s, though it had it until %.3f s to read",
+                           again->client + 1, again->token, first->count, chaos_at(c, first->at_us), again->count,
+                           chaos_at(c, again->at_us), chaos_at(c, again->until_us));
+        }
+    }
+    free(reads);
+}
+
 void chaos_check_updates(struct chaos_case *c) {
     const struct chaos_history *h = c->history;
     const struct chaos_increment **increments =
@@ -140,4 +170,5 @@ void chaos_check_updates(struct chaos_case *c) {
     }
     free(increments);
     free(leases);
+    judge_reads(c);
 }

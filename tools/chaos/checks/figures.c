@@ -57,14 +57,18 @@ static void count_protection(struct chaos_case *c) {
     }
 }
 
-/* Of operations that were OK, with so many attempts at most, and this ticket or a higher one. */
-static struct chaos_percentiles latency(const struct chaos_history *history, enum chaos_what what, int64_t attempts_max,
-                                        int64_t ticket_min) {
+enum modes { ALONE = 1, SHARED = 2, ALL = ALONE | SHARED };
+
+/* Of operations that were OK, of these modes, with so many attempts at most, and this ticket or a
+ * higher one. */
+static struct chaos_percentiles latency(const struct chaos_history *history, enum chaos_what what, unsigned modes,
+                                        int64_t attempts_max, int64_t ticket_min) {
     int64_t *times_us = chaos_allocate(history->operation_count, sizeof *times_us);
     size_t count = 0;
     CHAOS_EACH(const struct chaos_operation, operation, history->operations, history->operation_count) {
         if (operation->what == what && chaos_ended(operation, "OK") && operation->completed_us != CHAOS_NEVER_US &&
-            operation->attempts <= attempts_max && operation->ticket >= ticket_min) {
+            (modes & (operation->shared ? SHARED : ALONE)) != 0 && operation->attempts <= attempts_max &&
+            operation->ticket >= ticket_min) {
             times_us[count++] = operation->completed_us - operation->invoked_us;
         }
     }
@@ -90,8 +94,11 @@ void chaos_figures(struct chaos_case *c) {
         verdict->increments += history->increments[i].done_us != CHAOS_NEVER_US;
     }
     count_protection(c);
-    verdict->acquire = latency(history, CHAOS_ACQUIRE, INT64_MAX, 0);
-    verdict->acquire_first_try = latency(history, CHAOS_ACQUIRE, 1, 0);
-    verdict->acquire_in_line = latency(history, CHAOS_ACQUIRE, INT64_MAX, 1);
-    verdict->release = latency(history, CHAOS_RELEASE, INT64_MAX, 0);
+    verdict->reads = (int64_t)history->read_count;
+    verdict->acquire = latency(history, CHAOS_ACQUIRE, ALL, INT64_MAX, 0);
+    verdict->acquire_first_try = latency(history, CHAOS_ACQUIRE, ALL, 1, 0);
+    verdict->acquire_in_line = latency(history, CHAOS_ACQUIRE, ALL, INT64_MAX, 1);
+    verdict->acquire_to_read = latency(history, CHAOS_ACQUIRE, SHARED, INT64_MAX, 0);
+    verdict->acquire_to_write = latency(history, CHAOS_ACQUIRE, ALONE, INT64_MAX, 0);
+    verdict->release = latency(history, CHAOS_RELEASE, ALL, INT64_MAX, 0);
 }

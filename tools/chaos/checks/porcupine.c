@@ -6,17 +6,20 @@
 
 #include "checks/numbers.h"
 
-/* The objects that redlock-porcupine judges, and the kind of violations that a part of the whole is
- * about. */
+/* The objects that redlock-porcupine judges, and the kinds of violations, as bits, that a part of
+ * the whole is about. */
 enum object { WHOLE, LOCK, TOKENS, LOCK_TOKENS, COUNTER, RESOURCE, OBJECTS };
 
+#define KIND(kind) (UINT32_C(1) << CHAOS_VIOLATION_##kind)
 static const struct about {
     const char *name;
-    enum chaos_violation_kind kind; /* KINDS: none by itself */
-} abouts[OBJECTS] = {
-    [WHOLE] = {"whole", CHAOS_VIOLATION_KINDS},           [LOCK] = {"lock", CHAOS_VIOLATION_OVERLAP},
-    [TOKENS] = {"tokens", CHAOS_VIOLATION_FENCE},         [LOCK_TOKENS] = {"lock+tokens", CHAOS_VIOLATION_KINDS},
-    [COUNTER] = {"counter", CHAOS_VIOLATION_LOST_UPDATE}, [RESOURCE] = {"resource", CHAOS_VIOLATION_STALE}};
+    uint32_t kinds; /* 0: none by itself */
+} abouts[OBJECTS] = {[WHOLE] = {"whole", 0},
+                     [LOCK] = {"lock", KIND(OVERLAP)},
+                     [TOKENS] = {"tokens", KIND(FENCE)},
+                     [LOCK_TOKENS] = {"lock+tokens", 0},
+                     [COUNTER] = {"counter", KIND(LOST_UPDATE) | KIND(CHANGED)},
+                     [RESOURCE] = {"resource", KIND(STALE)}};
 
 enum result { NOT_ASKED, OK, ILLEGAL, UNKNOWN };
 
@@ -59,7 +62,7 @@ static bool take(struct sheet *sheets, const char *said, const struct chaos_hist
     for (size_t i = 0; i < verdict->violation_count; i++) {
         const struct chaos_violation *violation = &verdict->violations[i];
         for (size_t o = 0; o < OBJECTS && violation->resource >= 0; o++) {
-            sheets[violation->resource].ours[o] |= abouts[o].kind == violation->kind;
+            sheets[violation->resource].ours[o] |= (abouts[o].kinds >> violation->kind & 1) != 0;
             sheets[violation->resource].contradicts_itself |= violation->kind == CHAOS_VIOLATION_INCOMPLETE;
         }
     }
@@ -86,11 +89,11 @@ static void judge(const struct sheet *sheet, const char *resource, struct count 
         parts_wrong |= wrong;
         parts_unknown |= sheet->theirs[o] == UNKNOWN;
         count->wrong[o] += wrong;
-        if (abouts[o].kind != CHAOS_VIOLATION_KINDS && wrong != sheet->ours[o] && !sheet->contradicts_itself &&
+        if (abouts[o].kinds != 0 && wrong != sheet->ours[o] && !sheet->contradicts_itself &&
             sheet->theirs[o] != UNKNOWN) {
             say_difference(count, out, "%s, %s: %s for Porcupine, but %s violation \"%s\" here\n", resource,
                            abouts[o].name, wrong ? "illegal" : "ok", wrong ? "no" : "a",
-                           chaos_violation_abouts[abouts[o].kind].name);
+                           chaos_violation_abouts[__builtin_ctz(abouts[o].kinds)].name);
         }
     }
     count->unknown += parts_unknown;

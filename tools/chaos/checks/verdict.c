@@ -52,9 +52,12 @@ static void say_done(FILE *out, const struct chaos_history *history, const struc
     parts(out, failures, sizeof failures / sizeof failures[0]);
     fprintf(out, "; %s", CHAOS_MANY(verdict->releases, "release"));
     parts(out, losses, sizeof losses / sizeof losses[0]);
-    fprintf(out, "; %s of the shared counters; %s lost in the owner's eyes; the auditor looked at the keys %s.\n",
-            CHAOS_MANY(verdict->increments, "increment"), CHAOS_MANY(verdict->leases_lost, "lease"),
-            CHAOS_MANY(history->sweep_count, "time"));
+    fprintf(out, "; %s of the shared counters", CHAOS_MANY(verdict->increments, "increment"));
+    if (verdict->reads > 0) {
+        fprintf(out, ", %s under shared leases", CHAOS_MANY(verdict->reads, "read"));
+    }
+    fprintf(out, "; %s lost in the owner's eyes; the auditor looked at the keys %s.\n",
+            CHAOS_MANY(verdict->leases_lost, "lease"), CHAOS_MANY(history->sweep_count, "time"));
 }
 
 static void say_availability(FILE *out, const struct chaos_verdict *verdict) {
@@ -175,7 +178,9 @@ bool chaos_all_guarded(const struct chaos_history *history) {
 
 size_t chaos_hard_count(const struct chaos_history *history, const struct chaos_verdict *verdict) {
     size_t soft = verdict->counts[CHAOS_VIOLATION_OVERLAP] + verdict->counts[CHAOS_VIOLATION_OUTLIVED];
-    soft += history->protection.fencing ? 0 : verdict->counts[CHAOS_VIOLATION_LOST_UPDATE];
+    soft += history->protection.fencing
+                ? 0
+                : verdict->counts[CHAOS_VIOLATION_LOST_UPDATE] + verdict->counts[CHAOS_VIOLATION_CHANGED];
     return verdict->violation_count - soft;
 }
 
@@ -275,6 +280,10 @@ void chaos_verdict_say(FILE *out, const struct chaos_history *history, const str
     say_latency(out, "Acquires that got the lock", &verdict->acquire);
     say_latency(out, "Of these, at the first try", &verdict->acquire_first_try);
     say_latency(out, "Handed over in a queue", &verdict->acquire_in_line);
+    if (verdict->acquire_to_read.count > 0) {
+        say_latency(out, "To read", &verdict->acquire_to_read);
+        say_latency(out, "To write", &verdict->acquire_to_write);
+    }
     fprintf(out, "%s got the lock before one that had begun earlier; of %s it is known whether that was wrong.\n",
             CHAOS_MANY(verdict->passed_over, "acquire"), CHAOS_COUNT(verdict->order_judged));
     say_latency(out, "Releases", &verdict->release);

@@ -45,9 +45,13 @@ struct probe {
     bool complained;
 };
 
-/* One resource at one moment: its value, how long it lives, and who waits for it. */
+/* One resource at one moment: its value, how long it lives, who waits for it; who reads it, each
+ * with the ms that are left. */
 #define QUESTION                                                                                                       \
-    "return {redis.pcall('GET', KEYS[1]), redis.call('PTTL', KEYS[1]), redis.pcall('ZRANGE', KEYS[2], 0, -1)}"
+    "local readers, time = redis.pcall('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'), redis.call('TIME')\n"                  \
+    "for i = 2, #readers, 2 do readers[i] = readers[i] - time[1] * 1000 - math.floor(time[2] / 1000) end\n"            \
+    "return {redis.pcall('GET', KEYS[1]), redis.call('PTTL', KEYS[1]), redis.pcall('ZRANGE', KEYS[2], 0, -1), "        \
+    "readers.err and {} or readers}"
 enum { RETRY_MS = 100, BEHIND_MS = 3000 };
 
 static void enter(struct probe *probe, enum state state) {
@@ -130,7 +134,7 @@ static void describe_value(const redisReply *reply, char *token) {
 
 /* Takes the reply. False if it is none that a server can have given to this question. */
 static bool take_answer(struct probe *probe, redisReply *reply, size_t resources) {
-    bool error = reply->type == REDIS_REPLY_ERROR, good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 3;
+    bool error = reply->type == REDIS_REPLY_ERROR, good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 4;
     probe->last_us = tool_now_us();
     if (good && reply->element[1]->type == REDIS_REPLY_INTEGER) {
         probe->seen[resources - probe->owed] = reply;
@@ -225,11 +229,33 @@ static void take(struct auditor *auditor, int64_t until_us, bool of_sweep) {
     }
 }
 
-/* A key of another type denies a lock as well; then GET is answered by an error. */
+/* Those whose time is over have nothing any more. */
+static json_t *readers_of(const redisReply *seen) {
+    json_t *readers = json_array();
+    for (size_t i = 0; i + 1 < seen->element[3]->elements; i += 2) {
+        char token[CHAOS_TOKEN_SIZE];
+        json_int_t left_ms = seen->element[3]->element[i + 1]->integer;
+        describe_value(seen->element[3]->element[i], token);
+        if (left_ms >= 0) {
+            json_array_append_new(readers, json_pack("[s,I]", token, left_ms));
+        }
+    }
+    if (json_array_size(readers) == 0) {
+        json_array_append_new(readers, json_string(""));
+        json_array_append_new(readers, json_integer(0));
+    }
+    return readers;
+}
+
+/* A key of another type denies a lock as well; then GET is answered by an error. A set without a
+ * ttl is a stranger's, too. */
 static json_t *sight_of(const redisReply *seen) {
     char token[CHAOS_TOKEN_SIZE] = "";
     if (seen == NULL) {
         return json_null();
+    }
+    if (seen->element[3]->elements > 0 && seen->element[1]->integer >= 0) {
+        return readers_of(seen);
     }
     bool missing = seen->element[0]->type == REDIS_REPLY_NIL;
     if (!missing) {

@@ -1,5 +1,5 @@
-/* A client process: acquires, increments a shared counter, releases, over and over, and writes down
- * all that it does. */
+/* A client process: acquires, increments a shared counter or reads it, releases, over and over, and
+ * writes down all that it does. */
 #include "client/client.h"
 
 #include <assert.h>
@@ -122,7 +122,7 @@ static bool stay(struct hold *hold, int64_t hold_us) {
     return false;
 }
 
-enum increment { INCREMENT_DONE, INCREMENT_LOST, INCREMENT_REFUSED };
+enum outcome { OUTCOME_DONE, OUTCOME_LOST, OUTCOME_REFUSED };
 
 /* Whether the access was granted; writes a refusal down. `read`: see chaos_journal_refused(). */
 static bool is_granted(const struct hold *hold, enum chaos_access access, int64_t read,
@@ -159,27 +159,51 @@ static bool await_time(struct hold *hold) {
     return false;
 }
 
-static enum increment increment(struct hold *hold, int64_t work_us) {
+static enum outcome increment(struct hold *hold, int64_t work_us) {
     int64_t read = 0;
     struct chaos_receipt receipt;
     enum chaos_access access = chaos_resource_read(&hold->resource, &read, &receipt);
     if (!is_granted(hold, access, -1, &receipt)) {
-        return INCREMENT_REFUSED;
+        return OUTCOME_REFUSED;
     }
     chaos_journal_intent(&hold->client->journal, hold->held, read, &receipt);
     if (!stay(hold, work_us) || !await_time(hold)) {
-        return INCREMENT_LOST;
+        return OUTCOME_LOST;
     }
     access = chaos_resource_write(&hold->resource, read + 1, &receipt);
     int64_t now_us = tool_now_us();
     if (!is_granted(hold, access, read, &receipt)) {
-        return INCREMENT_REFUSED;
+        return OUTCOME_REFUSED;
     }
     chaos_journal_done(&hold->client->journal, now_us, hold->held, read, hold->until_us, &receipt);
-    return INCREMENT_DONE;
+    return OUTCOME_DONE;
 }
 
-/* Claims, holds, increments the counter, and ends the claims, before the lease's handle ends. */
+/* The time is taken after the access: what was read by then is what it was while the lease was
+ * valid, or the time says that it need not be. */
+static enum outcome read_once(struct hold *hold) {
+    int64_t read = 0;
+    struct chaos_receipt receipt;
+    enum chaos_access access = chaos_resource_read(&hold->resource, &read, &receipt);
+    int64_t now_us = tool_now_us();
+    if (!is_granted(hold, access, -1, &receipt)) {
+        return OUTCOME_REFUSED;
+    }
+    chaos_journal_read(&hold->client->journal, now_us, hold->held, read, hold->until_us, &receipt);
+    return OUTCOME_DONE;
+}
+
+/* Reads the counter at the begin and at the end: nobody may write in between. */
+static enum outcome read_twice(struct hold *hold, int64_t hold_us) {
+    enum outcome came = stay(hold, 0) ? read_once(hold) : OUTCOME_LOST;
+    if (came != OUTCOME_DONE) {
+        return came;
+    }
+    return stay(hold, hold_us) ? read_once(hold) : OUTCOME_LOST;
+}
+
+/* Claims, holds, increments the counter or reads it, and ends the claims, before the lease's handle
+ * ends. */
 static void keep(struct client *client, const redlock_lease *lease, const struct chaos_held *held,
                  const struct choice *choice) {
     struct hold hold = {.client = client,
@@ -188,12 +212,15 @@ static void keep(struct client *client, const redlock_lease *lease, const struct
                         .resource = {.fd = client->counters,
                                      .index = held->resource,
                                      .fencing = client->options->settings->protection.fencing,
-                                     .fence = held->fence}};
-    enum increment came = stay(&hold, choice->before_us) ? increment(&hold, choice->work_us) : INCREMENT_LOST;
+                                     .fence = held->fence,
+                                     .shared = held->shared}};
+    enum outcome came = held->shared                     ? read_twice(&hold, choice->before_us + choice->work_us)
+                        : stay(&hold, choice->before_us) ? increment(&hold, choice->work_us)
+                                                         : OUTCOME_LOST;
     /* Without a claim there is nothing to end: its validity was over when it was first looked
      * at. */
     if (hold.until_us != 0) {
-        chaos_journal_end(&client->journal, held, came == INCREMENT_LOST ? "lost" : "release");
+        chaos_journal_end(&client->journal, held, came == OUTCOME_LOST ? "lost" : "release");
     }
 }
 
@@ -259,6 +286,7 @@ static void set_options(const struct client *client, const struct choice *choice
                         redlock_client_acquire_options *options) {
     const struct chaos_settings *settings = client->options->settings;
     redlock_client_acquire_options_default(options);
+    options->lock.mode = chaos_settings_reads(settings, client->options->client) ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
     options->lock.cancel = stop;
     options->lock.ttl_ms = settings->ttl_ms;
     options->lock.wait_timeout_ms = settings->wait_ms;
@@ -273,12 +301,12 @@ enum { TICKET_DIGITS = 16, WAITER_DIGITS = 48 };
 
 static void keep_token(struct chaos_held *held, const char *token) {
     char ticket[TICKET_DIGITS + 1] = "0";
-    size_t digits = strlen(token);
+    size_t length = strlen(token), digits = length - held->shared; /* it ends with an s */
     if (digits == WAITER_DIGITS) {
         memcpy(ticket, token, TICKET_DIGITS);
     }
     held->ticket = (int64_t)strtoll(ticket, NULL, 16);
-    snprintf(held->token, sizeof held->token, "%s", chaos_token_end(token, digits));
+    snprintf(held->token, sizeof held->token, "%s", chaos_token_end(token, length));
 }
 
 /* NULL where the lease was not taken. */
@@ -288,13 +316,12 @@ static redlock_lease *acquire(struct client *client, const struct choice *choice
     redlock_lease *lease = NULL;
     const sigset_t term = chaos_stop_signal();
     set_options(client, choice, &options);
-    chaos_journal_invoke(&client->journal, CHAOS_ACQUIRE, choice->resource,
-                         acquire_within_ms(client->options->settings));
+    *held = (struct chaos_held){.resource = choice->resource, .shared = options.lock.mode == REDLOCK_SHARED};
+    chaos_journal_invoke(&client->journal, CHAOS_ACQUIRE, held, acquire_within_ms(client->options->settings));
     pthread_sigmask(SIG_UNBLOCK, &term, NULL);
     int code = redlock_client_acquire(client->library, client->options->resources[choice->resource], &options, &lease,
                                       &result);
     pthread_sigmask(SIG_BLOCK, &term, NULL);
-    *held = (struct chaos_held){.resource = choice->resource};
     if (code == REDLOCK_OK) {
         keep_token(held, redlock_lease_token(lease));
         held->fence = (int64_t)redlock_lease_fence(lease);
@@ -309,7 +336,7 @@ static redlock_lease *acquire(struct client *client, const struct choice *choice
 
 static void release(struct client *client, redlock_lease *lease, const struct chaos_held *held) {
     redlock_result *result = NULL;
-    chaos_journal_invoke(&client->journal, CHAOS_RELEASE, held->resource, release_within_ms(client->options->settings));
+    chaos_journal_invoke(&client->journal, CHAOS_RELEASE, held, release_within_ms(client->options->settings));
     int code = redlock_client_release(client->library, lease, &result);
     chaos_journal_complete(&client->journal, code, held, result);
     if (!may_end_release(code)) {
@@ -318,7 +345,7 @@ static void release(struct client *client, redlock_lease *lease, const struct ch
     redlock_result_free(result);
 }
 
-/* Acquire, increment, release. */
+/* Acquire, increment or read, release. */
 static void take_turn(struct client *client, const struct choice *choice) {
     struct chaos_held held;
     redlock_lease *lease = acquire(client, choice, &held);

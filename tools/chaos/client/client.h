@@ -1,5 +1,5 @@
-/* A client process: acquires, increments a shared counter, releases, over and over, and writes down
- * all that it does. */
+/* A client process: acquires, increments a shared counter or reads it, releases, over and over, and
+ * writes down all that it does. */
 #ifndef CHAOS_CLIENT_H
 #define CHAOS_CLIENT_H
 

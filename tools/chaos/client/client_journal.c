@@ -8,12 +8,19 @@
 #define OF_LEASE             "s:i,s:i,s:s"
 #define LEASE(journal, held) "client", (journal)->client, "resource", (int)(held)->resource + 1, "token", (held)->token
 
-void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, size_t resource, int64_t within_ms) {
+/* Told of what is shared alone. */
+static const char *mode_of(const struct chaos_held *held) {
+    return held->shared ? "shared" : NULL;
+}
+
+void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, const struct chaos_held *held,
+                          int64_t within_ms) {
     int64_t now_us = tool_now_us();
     journal->op++;
-    chaos_log_event(&journal->log, now_us, "invoke", "s:i,s:I,s:s,s:i,s:I", "client", journal->client, "op",
+    chaos_log_event(&journal->log, now_us, "invoke", "s:i,s:I,s:s,s:i,s:I,s:s*", "client", journal->client, "op",
                     (json_int_t)journal->op, "what", what == CHAOS_ACQUIRE ? "acquire" : "release", "resource",
-                    (int)resource + 1, "deadline", (json_int_t)(now_us + within_ms * 1000));
+                    (int)held->resource + 1, "deadline", (json_int_t)(now_us + within_ms * 1000), "mode",
+                    what == CHAOS_ACQUIRE ? mode_of(held) : NULL);
 }
 
 /* A letter for each node up to the last that the client asks. The first letters of the names
@@ -53,8 +60,8 @@ void chaos_journal_complete(struct chaos_journal *journal, int code, const struc
 
 void chaos_journal_claim(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held,
                          int64_t until_us) {
-    chaos_log_event(&journal->log, at_us, "claim", OF_LEASE ",s:I", LEASE(journal, held), "until",
-                    (json_int_t)until_us);
+    chaos_log_event(&journal->log, at_us, "claim", OF_LEASE ",s:I,s:s*", LEASE(journal, held), "until",
+                    (json_int_t)until_us, "mode", mode_of(held));
 }
 
 void chaos_journal_end(struct chaos_journal *journal, const struct chaos_held *held, const char *how) {
@@ -71,6 +78,13 @@ void chaos_journal_done(struct chaos_journal *journal, int64_t at_us, const stru
                         int64_t until_us, const struct chaos_receipt *receipt) {
     chaos_log_event(&journal->log, at_us, "done", OF_LEASE ",s:I,s:I,s:I", LEASE(journal, held), "read",
                     (json_int_t)read, "until", (json_int_t)until_us, "number", (json_int_t)receipt->number);
+}
+
+void chaos_journal_read(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held, int64_t read,
+                        int64_t until_us, const struct chaos_receipt *receipt) {
+    chaos_log_event(&journal->log, at_us, "read", OF_LEASE ",s:I,s:I,s:I,s:I", LEASE(journal, held), "read",
+                    (json_int_t)read, "until", (json_int_t)until_us, "fence", (json_int_t)held->fence, "number",
+                    (json_int_t)receipt->number);
 }
 
 void chaos_journal_refused(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,

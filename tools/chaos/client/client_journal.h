@@ -26,10 +26,13 @@ struct chaos_held {
     char token[CHAOS_TOKEN_SIZE];
     int64_t fence;  /* 0 for none */
     int64_t ticket; /* of one that got the lock in a queue; else 0 */
+    bool shared;    /* others have it, too: it is for reading */
 };
 
-/* Before the call; it must complete within so much time. */
-void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, size_t resource, int64_t within_ms);
+/* Before the call; it must complete within so much time. Of what is held, the resource and the mode
+ * count. */
+void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, const struct chaos_held *held,
+                          int64_t within_ms);
 /* After it; result may be NULL, of what is held the token "". */
 void chaos_journal_complete(struct chaos_journal *journal, int code, const struct chaos_held *held,
                             const redlock_result *result);
@@ -38,6 +41,9 @@ void chaos_journal_end(struct chaos_journal *journal, const struct chaos_held *h
 void chaos_journal_intent(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
                           const struct chaos_receipt *receipt);
 void chaos_journal_done(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held, int64_t read,
+                        int64_t until_us, const struct chaos_receipt *receipt);
+/* It read this count under a shared lease, by at_us. */
+void chaos_journal_read(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held, int64_t read,
                         int64_t until_us, const struct chaos_receipt *receipt);
 /* read: what was to be written is the successor of it; -1 where the read itself was refused. */
 void chaos_journal_refused(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,

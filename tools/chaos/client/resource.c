@@ -11,15 +11,17 @@
 #include "faults/fault.h"
 
 enum { NUMBER = sizeof(uint64_t) };
+/* What is kept of each resource beside its counter. */
+enum { HIGHEST, ACCESSES, HIGHEST_ALONE, SEEN };
 
-static_assert(CHAOS_RESOURCE_FILE_SIZE == 3 * CHAOS_RESOURCES_MAX * NUMBER, "all parts have room");
+static_assert(CHAOS_RESOURCE_FILE_SIZE == 4 * CHAOS_RESOURCES_MAX * NUMBER, "all parts have room");
 
 static off_t place_of_counter(const struct chaos_resource *resource) {
     return (off_t)(resource->index * NUMBER);
 }
 
 static off_t place_of_seen(const struct chaos_resource *resource) {
-    return (off_t)((CHAOS_RESOURCES_MAX + 2 * resource->index) * NUMBER);
+    return (off_t)((CHAOS_RESOURCES_MAX + SEEN * resource->index) * NUMBER);
 }
 
 static bool read_numbers(const struct chaos_resource *resource, off_t place, uint64_t *numbers, size_t count) {
@@ -52,7 +54,8 @@ static bool write_numbers(const struct chaos_resource *resource, off_t place, ui
  * their tokens are checked when they come.
  */
 static bool set_turn(const struct chaos_resource *resource, short type) {
-    struct flock turn = {.l_type = type, .l_whence = SEEK_SET, .l_start = place_of_seen(resource), .l_len = 2 * NUMBER};
+    struct flock turn = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = place_of_seen(resource), .l_len = SEEN * NUMBER};
     int failed;
     do {
         failed = fcntl(resource->fd, F_OFD_SETLKW, &turn);
@@ -63,18 +66,20 @@ static bool set_turn(const struct chaos_resource *resource, short type) {
 /* In its turn: the token is checked, and what the resource has seen is raised before the access, so
  * that a death in between lets no older one in. */
 static enum chaos_access check(const struct chaos_resource *resource, struct chaos_receipt *receipt) {
-    uint64_t seen[2]; /* the highest token, the number of accesses */
-    if (!read_numbers(resource, place_of_seen(resource), seen, 2)) {
+    uint64_t seen[SEEN];
+    if (!read_numbers(resource, place_of_seen(resource), seen, SEEN)) {
         return CHAOS_ACCESS_BROKEN;
     }
-    uint64_t fence = (uint64_t)resource->fence;
-    *receipt = (struct chaos_receipt){.number = (int64_t)seen[1] + 1, .highest = (int64_t)seen[0]};
-    if (fence < seen[0]) {
+    uint64_t fence = (uint64_t)resource->fence, highest = seen[resource->shared ? HIGHEST_ALONE : HIGHEST];
+    *receipt = (struct chaos_receipt){.number = (int64_t)seen[ACCESSES] + 1, .highest = (int64_t)highest};
+    if (fence < highest) {
         return CHAOS_ACCESS_REFUSED;
     }
-    uint64_t now[2] = {fence, seen[1] + 1};
+    seen[HIGHEST] = fence > seen[HIGHEST] ? fence : seen[HIGHEST];
+    seen[HIGHEST_ALONE] = resource->shared ? seen[HIGHEST_ALONE] : fence;
+    seen[ACCESSES]++;
     receipt->highest = resource->fence;
-    return write_numbers(resource, place_of_seen(resource), now, 2) ? CHAOS_ACCESS_GRANTED : CHAOS_ACCESS_BROKEN;
+    return write_numbers(resource, place_of_seen(resource), seen, SEEN) ? CHAOS_ACCESS_GRANTED : CHAOS_ACCESS_BROKEN;
 }
 
 static enum chaos_access move(const struct chaos_resource *resource, int64_t *count, bool write) {

@@ -54,6 +54,8 @@ static const struct about {
     TIME("hold", 0, 60000, settings.hold_ms,
          "20ms; how long a client holds a lock, at most; one in ten holds ten times as long"),
     TIME("think", 0, 60000, settings.think_ms, "200ms; how long a client pauses between locks, at most"),
+    NUMBER("readers", "N", 0, 100, settings.readers,
+           "0; of 100 clients so many read: they have the lock together; the others write"),
     CHOICE("order", "fair|none", settings.polls,
            "fair: clients wait for a lock in its queue; none: they try again and again"),
     FLAG("tls", settings.tls, "clients speak TLS with the nodes, through the same faulty links; needs openssl"),

@@ -74,7 +74,7 @@ static void log_start(struct chaos_run *run) {
     chaos_admin_version(run->backend->ports[0], version, sizeof version, NULL);
     const struct chaos_protection *protection = &settings->protection;
     chaos_log_event(&run->log, run->start_us, "start",
-                    "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:b,s:s,s:b,s:b,s:b,s:I,s:I",
+                    "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:b,s:s,s:b,s:b,s:b,s:I,s:I,s:I",
                     "version", version, "command", options->command_line, "backend", options->backend, "experiment",
                     options->experiment == NULL ? "" : options->experiment->name, "seed", (json_int_t)options->seed,
                     "nodes", (json_int_t)settings->nodes, "clients", (json_int_t)settings->clients, "resources",
@@ -85,7 +85,8 @@ static void log_start(struct chaos_run *run) {
                     "fencing", (int)protection->fencing, "restart_guard",
                     chaos_restart_guard_name(protection->restart_guard), "clock_guard", (int)protection->clock_guard,
                     "first_boot", (int)protection->first_boot, "no_heal", (int)protection->no_heal, "ttl_max_ms",
-                    (json_int_t)protection->ttl_max_ms, "lock_delay_ms", (json_int_t)protection->lock_delay_ms);
+                    (json_int_t)protection->ttl_max_ms, "lock_delay_ms", (json_int_t)protection->lock_delay_ms,
+                    "readers", (json_int_t)settings->readers);
 }
 
 /* What clients are to be told at the begin, they are told before they run. */

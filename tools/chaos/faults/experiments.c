@@ -186,10 +186,11 @@ static void slow_node(struct plan *plan) {
     }
 }
 
-/* What a queue must survive, one after the other. In between, the order of the line is judged. */
-static void queue(struct plan *plan) {
-    enum { KINDS = 5 };
-    int64_t slots = KINDS * fit(plan, KINDS * 6000, 1, 10), slot_ms = (plan->to_ms - plan->from_ms) / slots;
+/* What a queue, and those who read together, must survive, one after the other: so many of them. In
+ * between, the order of the line is judged. */
+static void in_turn(struct plan *plan, int64_t kinds) {
+    enum { KINDS = 7 };
+    int64_t slots = kinds * fit(plan, kinds * 6000, 1, 10), slot_ms = (plan->to_ms - plan->from_ms) / slots;
     int64_t for_ms = chaos_most(1, chaos_least(plan->settings->ttl_ms * 2, slot_ms * 2 / 5));
     size_t third = (plan->clients + 2) / 3;
     uint64_t dead = chaos_all(third), stopped = chaos_all(2 * third) & chaos_all(plan->clients) & ~dead;
@@ -200,11 +201,24 @@ static void queue(struct plan *plan) {
             {.kind = CHAOS_FAULT_KILL, .nodes = ring(plan, index, plan->minority), .for_ms = for_ms},
             {.kind = CHAOS_FAULT_CLIENT_PAUSE, .clients = stopped, .for_ms = for_ms},
             {.kind = CHAOS_FAULT_UNSUBSCRIBE, .nodes = ring(plan, index, plan->quorum)},
-            {.kind = CHAOS_FAULT_PAUSE, .nodes = ring(plan, index, plan->minority), .for_ms = for_ms}};
-        struct chaos_fault fault = faults[slot % KINDS];
+            {.kind = CHAOS_FAULT_PAUSE, .nodes = ring(plan, index, plan->minority), .for_ms = for_ms},
+            {.kind = CHAOS_FAULT_PARTITION,
+             .nodes = ring(plan, index, plan->quorum),
+             .clients = dead,
+             .for_ms = for_ms},
+            {.kind = CHAOS_FAULT_CUT, .nodes = ring(plan, index, plan->quorum), .clients = chaos_all(plan->clients)}};
+        struct chaos_fault fault = faults[slot % kinds];
         fault.at_ms = plan->from_ms + slot * slot_ms;
         add(plan, fault);
     }
+}
+
+static void queue(struct plan *plan) {
+    in_turn(plan, 5);
+}
+
+static void readers(struct plan *plan) {
+    in_turn(plan, 7);
 }
 
 static void everything(struct plan *plan) {
@@ -355,6 +369,13 @@ static const struct entry entries[] = {
                       "first.",
      .settings = {.resources = 1, .hold_ms = 10},
      .plan = queue},
+    {.about.name = "readers",
+     .about.title = "Many read, some write",
+     .about.purpose = "Most clients read two resources, and have them together; the others write. Clients of both "
+                      "kinds are killed, stopped and cut off, nodes are killed and paused, connections are reset. "
+                      "Nobody reads while another one writes, and no reader passes a writer who came first.",
+     .settings = {.resources = 2, .hold_ms = 50, .readers = 80},
+     .plan = readers},
     {.about.name = "change",
      .about.title = "The nodes are changed",
      .about.purpose = "Three nodes become five, and then one of the five is replaced, while all clients go on: half of "
@@ -419,6 +440,7 @@ void chaos_experiment_settings(const struct chaos_experiment *experiment, struct
     settings->ttl_ms = own->ttl_ms > 0 ? own->ttl_ms : settings->ttl_ms;
     settings->hold_ms = own->hold_ms > 0 ? own->hold_ms : settings->hold_ms;
     settings->think_ms = own->think_ms > 0 ? own->think_ms : settings->think_ms;
+    settings->readers = own->readers > 0 ? own->readers : settings->readers;
     settings->append_only = !entry->forgets && settings->append_only;
 }
 

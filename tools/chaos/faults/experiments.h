@@ -21,11 +21,19 @@ struct chaos_settings {
     /* a client holds from 0 up to so long; a tenth of them ten times as long, renewing */
     int64_t hold_ms;
     int64_t think_ms; /* between a release and the next acquire, from 0 up to so long */
+    int64_t readers;  /* percent of the clients that read, each all the time; the others write */
     bool append_only; /* nodes keep their keys over a restart (appendfsync always) */
     bool polls;       /* clients do not queue for a lock (REDLOCK_ORDER_NONE) */
     bool tls;         /* between clients and nodes */
     struct chaos_protection protection;
 };
+
+/* Spread evenly, so that what hits some neighbours hits both kinds; the first one writes, unless
+ * all read. */
+static inline bool chaos_settings_reads(const struct chaos_settings *settings, size_t client) {
+    int64_t before = (int64_t)client * settings->readers / 100;
+    return ((int64_t)client + 1) * settings->readers / 100 > before;
+}
 
 /* Of a random schedule for such a run. */
 static inline struct chaos_schedule_shape chaos_settings_shape(const struct chaos_settings *settings, uint32_t kinds) {

@@ -31,6 +31,7 @@ void chaos_history_clear(struct chaos_history *history) {
     for (size_t i = 0; i < history->sweep_count; i++) {
         for (size_t n = 0; history->sweeps[i].nodes != NULL && n < history->node_count; n++) {
             free(history->sweeps[i].nodes[n].line);
+            free(history->sweeps[i].nodes[n].readers);
         }
         free(history->sweeps[i].nodes);
     }
@@ -41,6 +42,7 @@ void chaos_history_clear(struct chaos_history *history) {
     free(history->operations);
     free(history->leases);
     free(history->increments);
+    free(history->reads);
     free(history->sweeps);
     free(history->bands);
     free(history->lives);

@@ -28,6 +28,7 @@ struct chaos_operation {
     int client;
     int resource;
     enum chaos_what what;
+    bool shared; /* of an acquire: for reading, together with others */
     int64_t op;
     int64_t invoked_us;
     int64_t deadline_us;
@@ -50,6 +51,7 @@ struct chaos_claim {
 struct chaos_lease {
     int client;
     int resource;
+    bool shared;
     char token[CHAOS_TOKEN_SIZE];
     int64_t from_us;            /* of the first claim */
     int64_t until_us;           /* of the last claim, the latest */
@@ -73,6 +75,17 @@ struct chaos_increment {
     int64_t fence, read_number, write_number;
 };
 
+/* Under a shared lease. */
+struct chaos_read {
+    int client;
+    int resource;
+    char token[CHAOS_TOKEN_SIZE];
+    int64_t count;
+    int64_t at_us;         /* it had read by then */
+    int64_t until_us;      /* what was claimed then */
+    int64_t fence, number; /* with fencing: as of an increment */
+};
+
 /* The resource refused an access, for it had seen a higher token. */
 struct chaos_refusal {
     int client;
@@ -89,11 +102,19 @@ struct chaos_tally {
     int64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps;
 };
 
+/* Of a lock that is read: one of those who have it together. */
+struct chaos_reader {
+    char token[CHAOS_TOKEN_SIZE];
+    int64_t left_ms;
+};
+
 /* What the auditor saw of one resource on one node. */
 struct chaos_sight {
     bool answered;
-    char token[CHAOS_TOKEN_SIZE];   /* "" for no key */
-    int64_t pttl_ms;                /* -1: no ttl */
+    char token[CHAOS_TOKEN_SIZE]; /* "" for no key, and where readers have it */
+    int64_t pttl_ms;              /* -1: no ttl */
+    struct chaos_reader *readers; /* owned; NULL for none */
+    size_t reader_count;
     char (*line)[CHAOS_TOKEN_SIZE]; /* owned: who waits in the resource's queue; NULL for nobody */
     size_t line_count;
 };
@@ -136,6 +157,7 @@ struct chaos_history {
     size_t node_count, client_count, resource_count;
     char **resources; /* owned names */
     int64_t ttl_ms, node_timeout_ms, wait_ms;
+    int64_t readers; /* percent of the clients */
     bool breaks_assumptions;
     bool memoryless; /* nodes keep nothing over a restart */
     bool polls;      /* clients do not queue */
@@ -148,6 +170,8 @@ struct chaos_history {
     size_t lease_count;
     struct chaos_increment *increments; /* by intent_us */
     size_t increment_count;
+    struct chaos_read *reads; /* by at_us */
+    size_t read_count;
     struct chaos_sweep *sweeps; /* by from_us */
     size_t sweep_count;
     struct chaos_band *bands; /* by from_us */

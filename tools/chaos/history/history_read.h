@@ -44,6 +44,8 @@ void chaos_member_refuse(struct chaos_reading *reading, const char *key, const c
 bool chaos_reading_place(struct chaos_reading *reading, struct chaos_line *line);
 /* Takes in the event, in its turn. */
 void chaos_reading_event(struct chaos_reading *reading);
+/* Takes in what the auditor saw: the event `keys`. */
+void chaos_take_keys(struct chaos_reading *reading);
 
 /* The members of the event, read strictly, each of its type and within its range; of one that is
  * wrong, some value. */

@@ -75,6 +75,7 @@ static void take_start(struct chaos_reading *reading) {
     history->ttl_ms = chaos_get_number(reading, "ttl_ms", 1, LENGTH_MAX_MS);
     history->node_timeout_ms = chaos_get_number(reading, "node_timeout_ms", 0, LENGTH_MAX_MS);
     history->wait_ms = chaos_get_number(reading, "wait_ms", 0, LENGTH_MAX_MS);
+    history->readers = chaos_get_optional(reading, "readers", 100);
     history->breaks_assumptions = chaos_get_flag(reading, "breaks_assumptions");
     history->memoryless = chaos_get_option(reading, "memoryless");
     history->polls = chaos_get_option(reading, "polls");
@@ -183,12 +184,18 @@ static void take_heal(struct chaos_reading *reading) {
     note(reading, &key, ENDED);
 }
 
+/* Told of what is shared; histories of older versions have none. */
+static bool get_shared(struct chaos_reading *reading) {
+    return json_object_get(reading->event, "mode") != NULL && chaos_get_word(reading, "mode", "exclusive", "shared");
+}
+
 static void take_invoke(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
     struct chaos_operation operation = {
         .client = chaos_get_client(reading),
         .resource = chaos_get_resource(reading),
         .what = chaos_get_word(reading, "what", "acquire", "release") ? CHAOS_RELEASE : CHAOS_ACQUIRE,
+        .shared = get_shared(reading),
         .op = chaos_get_number(reading, "op", 0, INT64_MAX),
         .invoked_us = reading->t_us,
         .deadline_us = chaos_get_number(reading, "deadline", reading->t_us, CHAOS_TIME_MAX_US),
@@ -224,6 +231,7 @@ static void take_complete(struct chaos_reading *reading) {
     }
     told.resource = begun->resource;
     told.what = begun->what;
+    told.shared = begun->shared;
     told.invoked_us = begun->invoked_us;
     told.deadline_us = begun->deadline_us;
     told.completed_us = reading->t_us;
@@ -256,6 +264,7 @@ static struct chaos_lease get_lease(struct chaos_reading *reading) {
 static void take_claim(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
     struct chaos_lease told = get_lease(reading);
+    told.shared = get_shared(reading);
     struct chaos_claim claim = {reading->t_us, chaos_get_number(reading, "until", reading->t_us, CHAOS_TIME_MAX_US)};
     struct key key = key_of("lease", 0, 0, told.token);
     struct chaos_lease *lease = find_lease(reading, &told, &key);
@@ -280,6 +289,19 @@ static void take_end(struct chaos_reading *reading) {
     }
     lease->ended_us = reading->t_us;
     lease->released = released;
+}
+
+static void take_read(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    struct chaos_read read = {.client = chaos_get_client(reading),
+                              .resource = chaos_get_resource(reading),
+                              .count = chaos_get_number(reading, "read", 0, INT64_MAX),
+                              .at_us = reading->t_us,
+                              .until_us = chaos_get_number(reading, "until", 0, CHAOS_TIME_MAX_US),
+                              .fence = chaos_get_optional(reading, "fence", INT64_MAX),
+                              .number = chaos_get_optional(reading, "number", INT64_MAX)};
+    chaos_get_chars(reading, "token", 1, read.token, sizeof read.token);
+    chaos_add(&history->reads, &history->read_count, &read, sizeof read);
 }
 
 static struct chaos_increment get_increment(struct chaos_reading *reading) {
@@ -356,56 +378,6 @@ static void take_tally(struct chaos_reading *reading) {
     chaos_add(&history->tallies, &history->tally_count, &tally, sizeof tally);
 }
 
-/* null, ["", 0], [token, pttl] */
-static bool read_sight(const json_t *value, struct chaos_sight *sight) {
-    const char *token;
-    json_int_t pttl_ms;
-    if (json_is_null(value)) {
-        return true;
-    }
-    if (json_unpack((json_t *)(uintptr_t)value, "[sI!]", &token, &pttl_ms) != 0 || strlen(token) >= CHAOS_TOKEN_SIZE ||
-        pttl_ms < -1 || pttl_ms > CHAOS_TIME_MAX_US / 1000) {
-        return false;
-    }
-    sight->answered = true;
-    strcpy(sight->token, token);
-    sight->pttl_ms = pttl_ms;
-    return true;
-}
-
-/* [token…]; nothing where the node has no queue */
-static bool read_line(const json_t *value, struct chaos_sight *sight) {
-    size_t count = json_array_size(value);
-    sight->line = count == 0 ? NULL : chaos_allocate(count, sizeof *sight->line);
-    for (; sight->line_count < count; sight->line_count++) {
-        const json_t *token = json_array_get(value, sight->line_count);
-        if (!json_is_string(token) || json_string_length(token) >= CHAOS_TOKEN_SIZE) {
-            return false;
-        }
-        snprintf(sight->line[sight->line_count], sizeof *sight->line, "%s", json_string_value(token));
-    }
-    return value == NULL || json_is_array(value);
-}
-
-static void take_keys(struct chaos_reading *reading) {
-    struct chaos_history *history = reading->history;
-    size_t nodes = history->node_count;
-    const json_t *list = chaos_get_list(reading, "nodes", nodes, nodes);
-    struct chaos_sweep sweep = {.from_us = reading->t_us,
-                                .to_us = chaos_get_number(reading, "to", reading->t_us, CHAOS_TIME_MAX_US),
-                                .resource = chaos_get_resource(reading),
-                                .nodes = chaos_allocate(nodes, sizeof *sweep.nodes)};
-    chaos_add(&history->sweeps, &history->sweep_count, &sweep, sizeof sweep);
-    for (size_t n = 0; n < json_array_size(list); n++) {
-        if (!read_sight(json_array_get(list, n), &sweep.nodes[n])) {
-            chaos_wrong_member(reading, "nodes", "a list of null, [\"\",0] or [token,pttl]");
-        }
-        if (!read_line(json_array_get(json_object_get(reading->event, "lines"), n), &sweep.nodes[n])) {
-            chaos_wrong_member(reading, "lines", "a list of lists of tokens");
-        }
-    }
-}
-
 static void take_left(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
     if (history->left_told) {
@@ -442,10 +414,10 @@ static const struct taker {
 } takers[] = {
     {"start", take_start, 0, 0},     {"fault", take_fault, 1, 0},   {"invoke", take_invoke, 1, 0},
     {"spawn", take_spawn, 2, 0},     {"claim", take_claim, 2, 0},   {"intent", take_intent, 2, 0},
-    {"keys", take_keys, 2, 0},       {"tally", take_tally, 2, 0},   {"left", take_left, 2, 0},
+    {"keys", chaos_take_keys, 2, 0}, {"tally", take_tally, 2, 0},   {"left", take_left, 2, 0},
     {"exit", take_exit, 2, 1},       {"finish", take_finish, 2, 0}, {"complete", take_complete, 2, 1},
     {"heal", take_heal, 2, 1},       {"end", take_end, 2, 1},       {"done", take_done, 2, 1},
-    {"refused", take_refused, 2, 1},
+    {"refused", take_refused, 2, 1}, {"read", take_read, 2, 0},
 };
 
 /* The taker of an event, and its time. NULL for one that is not known. */

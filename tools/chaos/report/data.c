@@ -4,11 +4,11 @@
  * acquires are lists of numbers, by time, each relative to the one before it, so that the page
  * stays small:
  *
- * lease    [ticks since the end of the one before, length, resource, how (enum chaos_how), token,
- *          ticks until it would have run out, ticks to each renewal…]
+ * lease    [ticks since the end of the one before, length, resource, how (enum chaos_how; 8 more if
+ *          it is shared), token, ticks until it would have run out, ticks to each renewal…]
  *          What follows the token is left out of a lease that was released without a renewal.
  * acquire  (that completed) [ticks from the end of the one before to the end of this one,
- *          µs that it took, resource, result, attempts, votes]
+ *          µs that it took, resource, result, attempts, votes, 1 if it is shared]
  */
 #include <stdlib.h>
 
@@ -67,6 +67,8 @@ struct chaos_view chaos_view_of(const struct chaos_history *history, const struc
  * shall stay small. */
 enum { LEASES_WITH_TOKENS = 40000 };
 
+enum { HOW_SHARED = 8 };
+
 /* Without memory there is no list any more, nor what it is packed into. */
 static void add(json_t **list, json_t *item) {
     if (json_array_append_new(*list, item) != 0) {
@@ -96,8 +98,8 @@ static void add_lease(const struct chaos_view *view, json_t **list, const struct
     json_int_t from = tick(view, lease->from_us), to = tick(view, lease_end(view, lease, &how));
     to = to < from ? from : to;
     bool plain = how == CHAOS_HOW_RELEASED && view->history->lease_count > LEASES_WITH_TOKENS;
-    json_t *item = json_pack("[I,I,i,i,o]", from - *last, to - from, lease->resource, (int)how,
-                             chaos_json_text(plain ? "" : lease->token));
+    json_t *item = json_pack("[I,I,i,i,o]", from - *last, to - from, lease->resource,
+                             (int)how + (lease->shared ? HOW_SHARED : 0), chaos_json_text(plain ? "" : lease->token));
     if (how != CHAOS_HOW_RELEASED || lease->claim_count > 1) {
         add(&item, json_integer((lease->until_us - lease->from_us) / view->tick_us));
     }
@@ -105,6 +107,19 @@ static void add_lease(const struct chaos_view *view, json_t **list, const struct
         add(&item, json_integer(tick(view, lease->claims[i].at_us) - from));
     }
     *last = to;
+    add(list, item);
+}
+
+static void add_acquire(const struct chaos_view *view, json_t **list, const struct chaos_operation *operation,
+                        json_int_t *last) {
+    json_int_t at = tick(view, operation->completed_us);
+    json_t *item = json_pack("[I,I,i,o,I,o]", at - *last, (json_int_t)(operation->completed_us - operation->invoked_us),
+                             operation->resource, chaos_json_text(operation->result), (json_int_t)operation->attempts,
+                             chaos_json_text(operation->votes));
+    if (operation->shared) {
+        add(&item, json_integer(1));
+    }
+    *last = at;
     add(list, item);
 }
 
@@ -133,12 +148,7 @@ static json_t *client_data(const struct chaos_view *view, int client) {
         const struct chaos_operation *operation = &history->operations[i];
         if (operation->client == client && operation->what == CHAOS_ACQUIRE &&
             operation->completed_us != CHAOS_NEVER_US) {
-            json_int_t at = tick(view, operation->completed_us);
-            add(&acquires,
-                json_pack("[I,I,i,o,I,o]", at - last, (json_int_t)(operation->completed_us - operation->invoked_us),
-                          operation->resource, chaos_json_text(operation->result), (json_int_t)operation->attempts,
-                          chaos_json_text(operation->votes)));
-            last = at;
+            add_acquire(view, &acquires, operation, &last);
         }
     }
     return json_pack("{s:o,s:o,s:o}", "leases", leases, "acquires", acquires, "unhealthy",

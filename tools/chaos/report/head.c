@@ -9,8 +9,7 @@ static const struct {
     const char *class, *sign, *words;
 } moods[] = {
     [CHAOS_MOOD_CLEAN] = {"clean", "<path d=\"M7 16.5l6 6 12-13\"/>",
-                          " At no time did two clients rely on one resource; no update was lost; every operation "
-                          "ended by its deadline; nothing was left behind."},
+                          "; no update was lost; every operation ended by its deadline; nothing was left behind."},
     [CHAOS_MOOD_EXPECTED] = {"expected", "<path d=\"M16 7v11M16 23v1.5\"/>",
                              " These faults break what Redlock assumes: a node forgot keys, or its clock was wrong. So "
                              "violations are what to expect here; they show what the assumption is worth."},
@@ -68,11 +67,15 @@ static void put_verdict(FILE *out, const struct chaos_view *view) {
                                  mood == CHAOS_MOOD_NOTHING    ? ", but nothing was acquired"
                                  : mood == CHAOS_MOOD_EXPECTED ? ", as expected"
                                                                : ""));
-    chaos_html(out, "<p>%s acquired %s %s on %s within %s, %s%s.%s%s</p></div></section>\n",
+    const char *alone = mood != CHAOS_MOOD_CLEAN ? ""
+                        : history->readers == 0
+                            ? " At no time did two clients rely on one resource"
+                            : " At no time did a client rely on a resource that another one had alone";
+    chaos_html(out, "<p>%s acquired %s %s on %s within %s, %s%s.%s%s%s</p></div></section>\n",
                CHAOS_MANY(history->client_count, "client"), CHAOS_MANY(history->resource_count, "resource"),
                CHAOS_MANY(view->verdict->acquired, "time"), CHAOS_MANY(history->node_count, "node"),
                CHAOS_DURATION(view->end_us), faults == 0 ? "without faults" : "under ",
-               faults == 0 ? "" : CHAOS_MANY(faults, "fault"), moods[mood].words, reason_of(view, mood));
+               faults == 0 ? "" : CHAOS_MANY(faults, "fault"), alone, moods[mood].words, reason_of(view, mood));
 }
 
 /* What more there is to say stands in one line or two; NULL for none. */

@@ -127,5 +127,6 @@ function drawAxis(time) {
 const SHADES = { down: 'down: killed or paused', link: 'link: cut off, delayed, cut', ill: 'impaired: slow, refusing', breaks: 'forgets keys, or has a wrong clock' };
 const timelineLegend = () => legend([...run.resources.map((name, i) => ['hue' + i % HUES, name]),
   ...Object.entries(SHADES).filter(([shade]) => run.faults.some(fault => fault.shade === shade)),
+  ...(sharing ? [['read', 'thin and pale: it is read, by many at once'], ['alone', 'full: somebody has it alone, to write'], ['pending', 'somebody waits to write']] : []),
   ['stroke wait', 'waits for a lock'], ['denied', 'not acquired: held by others'], ['failed', 'not acquired: no quorum in time'], ['lost', 'lease lost'],
   ...(run.violations.length ? [['violation', 'violation']] : [])]);

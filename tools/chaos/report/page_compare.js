@@ -20,11 +20,11 @@ function sidePicture(side, width) {
   const box = (name, from, to, top, tall, least) => svg('rect', { class: name, x: x(from).toFixed(1), y: top, width: Math.max(least, x(to) - x(from)).toFixed(1), height: tall });
   /* Each lease in the first lane that is free; where there is none, in the last. */
   const free = side.resources.map(() => Array(SIDE.lanes).fill(-1));
-  const leases = side.clients.flatMap(client => client.leases).filter(({ from, to }) => to > from).sort((a, b) => a.from - b.from).map(({ client, resource, from, to }) => {
+  const leases = side.clients.flatMap(client => client.leases).filter(({ from, to }) => to > from).sort((a, b) => a.from - b.from).map(({ client, resource, shared, from, to }) => {
     const lanes_ = free[resource], found = lanes_.findIndex(until => until <= from), at = found < 0 ? SIDE.lanes - 1 : found;
     lanes_[at] = Math.max(lanes_[at], to);
-    return telling(box('hue' + client % HUES, from, to, y(resource) + at * SIDE.lane, SIDE.lane - 1, 1.2),
-      `client ${client + 1} held ${side.resources[resource]} for ${lastingUs((to - from) * side.tick_us)}, ${spanSaid(from, to)}`);
+    return telling(box('hue' + client % HUES + (shared ? ' read' : ''), from, to, y(resource) + at * SIDE.lane, SIDE.lane - 1, 1.2),
+      `client ${client + 1} ${shared ? 'read' : 'held'} ${side.resources[resource]} for ${lastingUs((to - from) * side.tick_us)}, ${spanSaid(from, to)}`);
   });
   const marks = side.violations.filter(({ resource }) => resource >= 0).flatMap(({ kind, from, to, resource, text }) =>
     kind === 'overlap' ? [telling(box(kind, from, to, y(resource) - 2, SIDE.lanes * SIDE.lane + 3, 4), text, true)]
@@ -43,7 +43,7 @@ function sidePicture(side, width) {
 }
 function startComparison() {
   const section = document.getElementById('pictures'), figures = [...section.querySelectorAll('figure')];
-  section.querySelector('h2').after(legend([['hue0', 'a lease, while its owner relies on it'], ['violation', 'two owners at once'], ['lost-update', 'lost update'],
+  section.querySelector('h2').after(legend([['hue0', 'a lease, while its owner relies on it'], ...(sharing ? [['read', 'one that is shared, to read']] : []), ['violation', 'two owners at once'], ['lost-update', 'lost update'],
     ['refused', 'access with an old token, refused'], ['breaks', 'fault'], ['without', 'guards leave no quorum that may vote']]));
   let width = 0;
   const drawSides = () => {

@@ -2,6 +2,7 @@
 const runs = JSON.parse(document.getElementById('chaos-data').textContent).runs;
 const run = runs[0];
 const pageRoot = document.documentElement;
+const SHARED = 8; // more in how a lease ended: others had it, too, to read
 
 /* Leases and acquires come relative to the one before: see data.c. Here all times are in ticks
  * since the start. */
@@ -9,23 +10,23 @@ for (const each of runs) {
   each.acquires = [];
   each.clients = each.clients.map(({ leases, acquires, unhealthy }, client) => {
     let at = 0, next = 0;
-    const tried = acquires.map(([gap, tookUs, resource, result, attempts, votes]) => {
+    const tried = acquires.map(([gap, tookUs, resource, result, attempts, votes, shared]) => {
       at += gap;
       const wait = tookUs / each.tick_us;
-      return { client, from: at, to: at, resource, tookUs, wait, attempts, votes, result, failed: result !== 'OK', over: /^(CLOSED|CANCELLED)$/.test(result) };
+      return { client, shared: shared === 1, from: at, to: at, resource, tookUs, wait, attempts, votes, result, failed: result !== 'OK', over: /^(CLOSED|CANCELLED)$/.test(result) };
     });
     at = 0;
-    const held = leases.map(([gap, length, resource, how, token, until, ...renewals]) => {
+    const held = leases.map(([gap, length, resource, packed, token, until, ...renewals]) => {
       const from = at + gap;
       at = from + length;
       while (next < tried.length && tried[next].to <= from) next++;
       /* The last acquire before gave it, if it was OK. */
       const last = tried[next - 1], { tookUs, wait, attempts, votes } = last && !last.failed && last.resource === resource ? last : { tookUs: -1, wait: 0, votes: '' };
-      return { client, from, to: at, resource, how, tookUs, wait, attempts, votes, token,
+      return { client, shared: packed >= SHARED, from, to: at, resource, how: packed % SHARED, tookUs, wait, attempts, votes, token,
         until: until === undefined ? undefined : from + until, renewals: renewals.map(since => from + since) };
     });
     each.acquires.push(...tried);
-    return { leases: held, failures: tried.filter(acquire => acquire.failed), unhealthy };
+    return { reads: tried.some(acquire => acquire.shared), leases: held, failures: tried.filter(acquire => acquire.failed), unhealthy };
   });
   each.acquires.sort((a, b) => a.from - b.from);
 }
@@ -66,13 +67,14 @@ function countAt(steps, at) {
   const before = steps.filter(([tick]) => tick <= at);
   return before.length ? before[before.length - 1][1] : 0;
 }
-/* Where each acquire stood in line at its end: how many that began before it still waited, and itself. */
+/* Where each acquire stood in line at its end: how many that began before it still waited, and itself. Those who read
+ * do not pass each other. */
 function findPlaces({ acquires, resources }) {
   const lines = resources.map(() => []), moments = acquires.flatMap(acquire => [[acquire.from - acquire.wait, acquire, true], [acquire.from, acquire, false]]);
   for (const [, acquire, begins] of moments.sort(([a], [b]) => a - b)) {
     const line = lines[acquire.resource], index = line.indexOf(acquire);
     if (begins) line.push(acquire);
-    else { line.splice(index, 1); acquire.place = index + 1; }
+    else { acquire.place = 1 + line.slice(0, index).filter(before => excludes(before, acquire)).length; line.splice(index, 1); }
   }
 }
 
@@ -97,17 +99,18 @@ function votesSaid(letters) {
 const [RELEASED, LOST, DIED] = [0, 1, 2];
 const HOW = ['released', 'lost: its owner saw no validity any more', 'its owner died with it', 'held until the run ended', 'ran out before its owner, which had been stopped, released it'];
 function leaseSaid(lease) {
-  const lines = ['Client ' + (lease.client + 1) + ' held ' + run.resources[lease.resource] + ' for ' + lasting(lease.to - lease.from),
+  const lines = ['Client ' + (lease.client + 1) + (lease.shared ? ' read ' : ' held ') + run.resources[lease.resource] + ' for ' + lasting(lease.to - lease.from),
     seconds(lease.from) + ' – ' + seconds(lease.to) + ', ' + HOW[lease.how], lease.token ? 'token ' + lease.token : 'token: in history.jsonl'];
   if (lease.tookUs >= 0) lines.push('acquired within ' + lastingUs(lease.tookUs) + ', ' + many(lease.attempts, 'attempt'));
+  lines.push(waitSaid(lease));
   lines.push(votesSaid(lease.votes));
   if (lease.renewals.length) lines.push('renewed ' + many(lease.renewals.length, 'time'));
   if (lease.until !== undefined) lines.push('relied on until ' + seconds(lease.until) + ' at most');
   return lines;
 }
 function failureSaid(failure) {
-  return ['Client ' + (failure.client + 1) + ' did not get ' + run.resources[failure.resource] + ': ' + failure.result,
-    seconds(failure.to) + ', after ' + lastingUs(failure.tookUs) + ' and ' + many(failure.attempts, 'attempt'), votesSaid(failure.votes)];
+  return ['Client ' + (failure.client + 1) + ' did not get ' + run.resources[failure.resource] + (failure.shared ? ' to read: ' : ': ') + failure.result,
+    seconds(failure.to) + ', after ' + lastingUs(failure.tookUs) + ' and ' + many(failure.attempts, 'attempt'), waitSaid(failure), votesSaid(failure.votes)];
 }
 const faultSaid = ({ from, to, text, failed }) => ['Fault: ' + text + (failed ? ' (did not work)' : ''), seconds(from) + (to > from ? ' – ' + seconds(to) : '')];
 

@@ -1,9 +1,9 @@
-/* The timeline: a row a node and a row a client. A plot has ticks across and pixels down. */
+/* The timeline: a row a node, a row a resource in runs with readers, and a row a client. A plot has ticks across and pixels down. */
 const RIGHT = 16, LANE = 17, LANES_MAX = 5, LABELS_MAX = 800, HUES = 8;
 const window_ = { from: 0, to: run.end };                   // what is shown, in ticks
 const size = { width: 1200, gutter: 92, plot: 1092 };       // in pixels
 const perPixel = () => (window_.to - window_.from) / size.plot;
-const layout = { nodes: [], labels: [] };
+const layout = { nodes: [], held: [], labels: [] };
 let chosen = null;                                          // { row, item } of the keyboard
 
 /* Each fault of a node is in the first lane that is free, or in the last one. */
@@ -21,6 +21,10 @@ function layOut() {
     const height = (Math.max(0, ...lanes.values()) + 1) * LANE + 5;
     layout.nodes.push({ y, height, lanes });
     y += height;
+  }
+  if (sharing) {
+    layout.held = run.resources.map((_, resource) => y + 10 + resource * HELD.pitch);
+    y += 10 + run.resources.length * HELD.pitch;
   }
   const count = run.clients.length;
   layout.top = y + 10;
@@ -69,20 +73,23 @@ function labelsOf() {
 }
 const hatch = name => svg('pattern', { id: name, class: name, width: 6, height: 6, patternUnits: 'userSpaceOnUse' },
   svg('rect', { width: 6, height: 6 }), svg('path', { d: 'M-1 1l2-2M0 6l6-6M5 7l2-2' }));
-const barNames = ['wait', ...Array.from({ length: HUES }, (_, hue) => hue), 'renewed', 'kept', 'lost', 'denied', 'failed'];
+/* 3 is the hue of a lease, read3 that of one that is shared. */
+const barHues = Array.from({ length: HUES }, (_, hue) => hue);
+const barNames = ['wait', ...barHues, ...barHues.map(hue => 'read' + hue), 'renewed', 'kept', 'lost', 'denied', 'failed'];
 function rowsOf() {
   layOut();
   const middle = client => clientY(client) + (layout.pitch >> 1) + 4;
-  const rules = [...layout.nodes.map(({ y, height }) => y + height - 1), ...run.clients.slice(1).map((_, i) => clientY(i + 1) - 1)];
+  const rules = [...layout.nodes.map(({ y, height }) => y + height - 1), ...layout.held.map(y => y + HELD.pitch - 2), ...run.clients.slice(1).map((_, i) => clientY(i + 1) - 1)];
   return lane('rows', layout.height, 'Nodes and their faults, clients and their leases, over time',
     svg('defs', {}, hatch('hatch'), hatch('hatch-soft')),
     names(...(run.violations.length ? [rowName(13, 'violations', '!', '', { class: 'bad' })] : []),
       ...layout.nodes.map(({ y, height }, i) => rowName(y + (height >> 1) + 4, 'node ', 'n', i + 1)),
-      ...run.clients.map((_, i) => rowName(middle(i), 'client ', 'c', i + 1, { 'data-client': i }))),
+      ...layout.held.map((y, i) => svg('text', { y: y + HELD.top + (HELD.bar >> 1) + 4 }, run.resources[i])),
+      ...run.clients.map(({ reads }, i) => rowName(middle(i), 'client ', 'c', i + 1 + (!sharing ? '' : reads ? ' reads' : ' writes'), { 'data-client': i }))),
     svg('path', { class: 'rule', d: rules.map(y => `M0 ${y}.5H9999`).join('') }),
-    plot(layout.height, ...run.faults.map(bandOf),
-      ...barNames.map(name => svg('path', { class: typeof name === 'number' ? 'lease hue' + name : name, 'data-bars': name })),
-      ...run.violations.map(markOf), svg('path', { class: 'chosen' })),
+    plot(layout.height, ...run.faults.map(bandOf), ...heldRows(),
+      ...barNames.map(name => svg('path', { class: typeof name === 'number' ? 'lease hue' + name : name.replace(/^read/, 'lease read hue'), 'data-bars': name })),
+      ...run.violations.map(markOf), svg('path', { class: 'blockers' }), svg('path', { class: 'chosen' })),
     labelsOf());
 }
 
@@ -121,14 +128,15 @@ class Ticks {
   text() { return this.d.join(''); }
 }
 function drawRows(rows) {
-  const { from, to } = window_, { pitch, bar } = layout;
+  const { from, to } = window_, { pitch, bar } = layout, low = Math.max(3, bar >> 1);
   const drawn = Object.fromEntries(barNames.map(name => [name, ['lost', 'denied', 'failed', 'renewed'].includes(name) ? new Ticks() : new Bars()]));
   run.clients.forEach(({ leases, failures }, client) => {
     const y = clientY(client), middle = y + (pitch >> 1), top = y + ((pitch - bar) >> 1);
     for (let i = Math.max(0, firstAfter(leases, from) - 1); i < leases.length && leases[i].from - leases[i].wait <= to; i++) {
       const lease = leases[i];
       if (lease.wait > 0) drawn.wait.add(lease.from - lease.wait, lease.from, middle, 1);
-      drawn[lease.resource % HUES].add(lease.from, lease.to, top, bar);
+      if (lease.shared) drawn['read' + lease.resource % HUES].add(lease.from, lease.to, y + ((pitch - low) >> 1), low);
+      else drawn[lease.resource % HUES].add(lease.from, lease.to, top, bar);
       if (lease.how === LOST) drawn.lost.add(lease.to, y + 1, pitch - 3);
       if (lease.how === DIED) drawn.kept.add(lease.to, lease.until, middle - 1, 3);
       if (perPixel() * 6 < lease.to - lease.from) for (const at of lease.renewals) drawn.renewed.add(at, top, bar);
@@ -140,7 +148,9 @@ function drawRows(rows) {
     }
   });
   for (const path of rows.querySelectorAll('[data-bars]')) path.setAttribute('d', drawn[path.dataset.bars].text());
+  drawHeld(rows);
   const item = chosen && chosen.item;
+  frameBlockers(item);
   rows.querySelector('.chosen').setAttribute('d', item ? rectangle(item.from, Math.max(item.to, item.from + perPixel() * 2), clientY(item.client) + 1, pitch - 3) : '');
   for (const { fault, text } of layout.labels) {
     const a = Math.max(from, fault.from), b = Math.min(to, fault.to), fits = (b - a) / perPixel() > fault.kind.length * 6 + 10;

@@ -62,7 +62,7 @@ function redraw() {
 }
 function measure() {
   size.width = Math.max(280, Math.round(lanes.clientWidth));
-  size.gutter = size.width < 640 ? 54 : 92;
+  size.gutter = (size.width < 640 ? 54 : 92) + (sharing ? 26 : 0);
   size.plot = size.width - size.gutter - RIGHT;
 }
 
@@ -101,20 +101,23 @@ function nearest(items, at, reach) {
   }
   return best;
 }
+/* The lease or the acquire in vain at a place of a client's row. */
+function itemAt(client, at, reach) {
+  if (client < 0) return null;
+  const lease = nearest(run.clients[client].leases, at, reach), failure = nearest(run.clients[client].failures, at, reach);
+  return lease && (!failure || at >= lease.from && at <= lease.to) ? lease : failure;
+}
+const itemSaid = item => item.result ? failureSaid(item) : leaseSaid(item);
 function rowSaid(y, at, pixels) {
   const said = [], reach = perPixel() * pixels, near = ({ from, to }) => at >= from - reach && at <= to + reach;
-  const client = clientAt(y), node = layout.nodes.findIndex(({ y: top, height }) => y >= top && y < top + height);
+  const client = clientAt(y), item = itemAt(client, at, reach), resource = layout.held.findIndex(top => y >= top && y < top + HELD.pitch), node = layout.nodes.findIndex(({ y: top, height }) => y >= top && y < top + height);
   const violations = run.violations.filter(violation => near(violation) && (client >= 0 ? violation.clients.includes(client) : node < 0 && y < layout.top - 10));
   if (violations.length) {
     said.push('Violation at ' + seconds(violations[0].from) + ': ' + violations[0].text);
     if (violations.length > 1) said.push('and ' + (violations.length - 1) + ' more here');
   }
-  if (client >= 0) {
-    const lease = nearest(run.clients[client].leases, at, reach), failure = nearest(run.clients[client].failures, at, reach);
-    const inside = lease && at >= lease.from && at <= lease.to;
-    if (lease && (inside || !failure)) said.push(...leaseSaid(lease));
-    else if (failure) said.push(...failureSaid(failure));
-  }
+  if (resource >= 0) said.push(...heldSaid(resource, at));
+  if (item) said.push(...itemSaid(item));
   run.faults.filter(fault => near(fault) && (client >= 0 ? fault.clients.includes(client) : fault.nodes.includes(node)))
     .slice(0, 6).forEach(fault => said.push(...faultSaid(fault)));
   return said;
@@ -124,10 +127,13 @@ function hover(event) {
   const at = tickAtX(event.clientX), each = event.target.closest('.lane');
   const inside = each && at >= window_.from && at <= window_.to;
   cross.hidden = !inside;
+  frameBlockers(chosen && chosen.item);
   if (!inside) { tell([]); return; }
   cross.style.left = event.clientX - lanes.getBoundingClientRect().left + 'px';
   const y = event.clientY - each.getBoundingClientRect().top;
-  tell(each === rows ? rowSaid(y, at, event.pointerType === 'touch' ? TOUCH : MOUSE) : chartSaid(at), event.clientX, event.clientY);
+  const near = event.pointerType === 'touch' ? TOUCH : MOUSE, item = each === rows && itemAt(clientAt(y), at, perPixel() * near);
+  if (item) frameBlockers(item);
+  tell(each === rows ? rowSaid(y, at, near) : chartSaid(at), event.clientX, event.clientY);
 }
 
 /* Pointers: one drags, two pinch. */
@@ -237,7 +243,7 @@ function choose(row, item) {
   for (const name of rows.querySelectorAll('[data-client]')) name.classList.toggle('here', +name.dataset.client === row);
   draw();
   const box = rows.getBoundingClientRect(), y = box.top + clientY(row) + layout.pitch, { leases, failures } = run.clients[row];
-  const lines = item ? (item.result ? failureSaid(item) : leaseSaid(item)) : ['Client ' + (row + 1) + ': ' + many(leases.length, 'lease') + ', ' + many(failures.length, 'failed acquire')];
+  const lines = item ? itemSaid(item) : ['Client ' + (row + 1) + ': ' + many(leases.length, 'lease') + ', ' + many(failures.length, 'failed acquire')];
   tell(lines, box.left + size.gutter + (item ? (item.from - window_.from) / perPixel() : 0), y);
 }
 function key(event) {

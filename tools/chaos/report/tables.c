@@ -1,5 +1,7 @@
 /* What the page has in lists and tables: violations, checks, operations, recoveries, faults,
  * settings. */
+#include <inttypes.h>
+
 #include "report/html.h"
 #include "report/parts.h"
 
@@ -96,6 +98,10 @@ static void put_operations(FILE *out, const struct chaos_view *view) {
     put_percentiles(out, "acquire", &verdict->acquire);
     put_percentiles(out, "acquire, at the first attempt", &verdict->acquire_first_try);
     put_percentiles(out, "acquire, handed over in a queue", &verdict->acquire_in_line);
+    if (verdict->acquire_to_read.count > 0) {
+        put_percentiles(out, "acquire, to read", &verdict->acquire_to_read);
+        put_percentiles(out, "acquire, to write", &verdict->acquire_to_write);
+    }
     put_percentiles(out, "release", &verdict->release);
     end_table(out);
     fputs("</div><div>", out);
@@ -179,6 +185,7 @@ static void put_settings(FILE *out, const struct chaos_view *view) {
     put_setting(out, "nodes", CHAOS_COUNT(history->node_count));
     put_setting(out, "quorum", chaos_is_configured(history) ? "as configured" : CHAOS_COUNT(chaos_quorum(history)));
     put_setting(out, "clients", CHAOS_COUNT(history->client_count));
+    put_setting(out, "clients that read", history->readers > 0 ? CHAOS_SAY("%" PRId64 " %%", history->readers) : NULL);
     put_setting(out, "resources", CHAOS_COUNT(history->resource_count));
     put_setting(out, "ttl", MS(history->ttl_ms));
     put_setting(out, "node timeout", MS(history->node_timeout_ms));
