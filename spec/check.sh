@@ -110,8 +110,8 @@ grouped() {
     sed -E ':a; s/^([0-9]+)([0-9]{3})/\1,\2/; ta' <<<"$1"
 }
 
-# Puts the rows of this run in place of those of README.md, in the order of `searches`. Their sum, and
-# the table beside the search in C, follow from all rows.
+# Puts the rows of this run in place of those of README.md, in the order of `searches`. Their sum,
+# and the table beside the search in C, follow from all rows.
 record() {
     local list=$1 rows=$2 page=$here/README.md
     awk -F ' *[|] *' '
