@@ -17,7 +17,7 @@
 # JOBS        so many searches run beside each other (2)
 # WORKERS     so many threads has each (1: then no counterexample is shorter than its own)
 # TLC_MEMORY  of each (2g)
-# LIMIT       a search that takes more seconds of a processor is given up: its row says how far it
+# LIMIT       a search that takes more seconds of a processor has no end: its row says how far it
 #             came
 # SEARCHES    the list
 set -euo pipefail
@@ -110,17 +110,21 @@ grouped() {
     sed -E ':a; s/^([0-9]+)([0-9]{3})/\1,\2/; ta' <<<"$1"
 }
 
-# Puts the rows of this run in place of those of README.md, in the order of `searches`. The table
-# beside the search in C follows from all rows.
+# Puts the rows of this run in place of those of README.md, in the order of `searches`. Their sum,
+# and the table beside the search in C, follow from all rows.
 record() {
     local list=$1 rows=$2 page=$here/README.md
     awk -F ' *[|] *' '
+        function grouped(n) { return n < 1000 ? n : grouped(int(n / 1000)) sprintf(",%03d", n % 1000) }
         FILENAME == ARGV[1] { if ($1 ~ /^(ci|all)$/) order[++count] = "`" $2 "`"; next }
         FILENAME == ARGV[2] { row[$2] = $0; next }
         /^[|] `[^|]*` [|] [0-9,]+ [|] [0-9,]+ [|] [0-9]+ s [|]/ { if (!($2 in row)) row[$2] = $0; next }
         { line[++lines] = $0 }
         END {
+            for (i = 1; i <= count; i++)
+                if (order[i] in row && split(row[order[i]], tlc)) seconds += tlc[5]
             for (i = 1; i <= lines; i++) {
+                sub(/^All rows together: [0-9,]+ s/, "All rows together: " grouped(seconds) " s", line[i])
                 if (line[i] ~ /^[|] `[^|]*` [|] [0-9,]+ (states|steps) [|]/) {
                     split(line[i], in_c)
                     found = ""
@@ -161,7 +165,7 @@ search() {
     steps=$(grep -Ec '^State [0-9]+:' "$output") || true
     [[ $steps == 0 ]] && steps='' || steps="$((steps - 1)) steps"
     if ((status == 128 + 9)) && [[ $limit != unlimited && ${comes%% *} =~ ^(good|lives)$ ]]; then
-        wrong='' steps="given up, $(grouped "${left:-?}") states in the queue"
+        wrong='' steps="no end, none bad, $(grouped "${left:-?}") in the queue"
     else
         wrong=$(judge "$comes" "$output") verdict=ok
     fi
