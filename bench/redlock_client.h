@@ -33,7 +33,8 @@ bool redlock_client_take(struct redlock_client *client, const char *command, con
 bool redlock_client_hold(void *data, const char *command, const char *arguments, FILE *json,
                          char error[CONTENDER_ERROR_SIZE]);
 
-/* redlock_fence.c: `fenced` and `alternate` measure the cost of a fencing token, and of a shared lock. */
+/* redlock_fence.c: `fenced` and `alternate` measure the cost of a fencing token, and of a shared
+ * lock. */
 bool redlock_client_fence(struct redlock_client *client, const char *command, const char *arguments, FILE *json,
                           char error[CONTENDER_ERROR_SIZE]);
 
