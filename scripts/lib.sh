@@ -97,7 +97,7 @@ redlock_start_server() {
     while kill -0 "$started" 2>/dev/null && ((SECONDS <= deadline)); do
         # Ask over the socket in its own folder: another server may answer at the port. Where that one
         # has the same folder, only the log is ours.
-        grep -q 'eady to accept connections' "$folder/log" || { sleep 0.02 && continue; }
+        grep -qs 'eady to accept connections' "$folder/log" || { sleep 0.02 && continue; }
         case $(redis-cli -s "$folder/socket" ping 2>&1) in
         PONG | *NOAUTH* | *LOADING*) return 0 ;;
         esac
