@@ -27,7 +27,7 @@ ASSUME Expect(
 
 HoldsNow(c, phase) == client[c].phase = phase /\ client'[c].phase = "held"
 OwnsNow(c, n) == node[n].owner # c /\ node'[n].owner = c
-IsToldNow(c) == ~client[c].told /\ client'[c].told
+IsToldNow(c) == client[c].told = {} /\ client'[c].told # {}
 IsNext(c, n, request) == link[c][n].requests # <<>> /\ Head(link[c][n].requests) = request
                          /\ link'[c][n].requests = Tail(link[c][n].requests)
 
@@ -65,7 +65,7 @@ MeetGoals ==
              \E c \in Clients, n \in Nodes :
                     IsToldNow(c) /\ ~node[n].left /\ node'[n].left)
     /\ Meets(13, "asks, because it was told",
-             \E c \in Clients : client[c].told /\ WaitAgain(c))
+             \E c \in Clients : client[c].told # {} /\ WaitAgain(c))
     /\ Meets(15, "told, because another one gave up where the lock is free",
              \E c, d \in Clients, n \in Nodes :
                     IsToldNow(d) /\ client[c].phase = "ended" /\ IsNext(c, n, "release"))

@@ -30,6 +30,7 @@ Variants == {
     "enters",           \* the WAIT after a lost try takes no lock that is free
     "never-yields",     \* a waiter that has some nodes keeps them
     "left-untold",      \* a lock is left free, and nobody in line is told
+    "told-forgets",     \* who was told so forgets it at its next WAIT, however early
     "gone-untold",      \* nor when a place is given up where the lock is free
     "push-unanswered",  \* a push for a token that was released is not answered
     "over-yields" }     \* no bug: a waiter that yields claims the place that it had before
@@ -86,7 +87,7 @@ TypeOK ==
             \* to it were judged.
             wait : {"take", "enter", "look", "judged"},
             behind : BOOLEAN,       \* one other token had a quorum when we last judged
-            told : BOOLEAN,         \* somebody said that the lock is free
+            told : SUBSET Nodes,    \* they said that the lock is free, or will be left free so long
             yielded : BOOLEAN ]]    \* Tries: it has yielded, and no WAIT has taken since
     /\ link \in [Clients -> [Nodes -> [
             requests : Seq(Requests),
@@ -103,7 +104,7 @@ TypeOK ==
 
 Init ==
     /\ client = [c \in Clients |-> [phase |-> "out", slow |-> FALSE, due |-> {}, wait |-> "judged",
-                                    behind |-> FALSE, told |-> FALSE, yielded |-> FALSE]]
+                                    behind |-> FALSE, told |-> {}, yielded |-> FALSE]]
     /\ link = [c \in Clients |-> [n \in Nodes |->
             [requests |-> <<>>, place |-> FALSE, ghost |-> FALSE, late |-> "none",
              seen |-> Unanswered]]]
@@ -200,7 +201,7 @@ Hold(c) ==
     /\ client[c].phase \in {"trying", "queued"}
     /\ HasQuorum(c)
     /\ client' = Excused(c, [client[c] EXCEPT !.phase = "held", !.wait = "judged",
-                                             !.behind = FALSE, !.told = FALSE,
+                                             !.behind = FALSE, !.told = {},
                                              !.yielded = FALSE])
     /\ link' = Sent(c, <<>>)
     /\ UNCHANGED <<node, breaks>>
@@ -215,9 +216,13 @@ LoseTry(c) ==
         /\ link' = GivenUp(c, <<IF Is("try-keeps") THEN "keep" ELSE "release", wait>>)
         /\ UNCHANGED <<node, breaks>>
 
+(* A WAIT that a node executes while it leaves the lock free is not the look that c was told to
+   take. *)
+StillTold(c) == {n \in client[c].told : node[n].left /\ ~Is("told-forgets")}
+
 (* WAIT under the present token. *)
 Ask(c, request, wait) ==
-    /\ client' = [client EXCEPT ![c].wait = wait, ![c].behind = FALSE, ![c].told = FALSE]
+    /\ client' = [client EXCEPT ![c].wait = wait, ![c].behind = FALSE, ![c].told = StillTold(c)]
     /\ link' = Sent(c, <<request>>)
     /\ UNCHANGED <<node, breaks>>
 
@@ -243,7 +248,7 @@ JudgeWait(c) ==
 WaitAgain(c) ==
     LET wait == IF client[c].behind THEN "enter" ELSE "take"
     IN  /\ IsWaiting(c) /\ Owned(c) = {} /\ client[c].wait = "judged"
-        /\ client[c].told \/ (Refreshes /\ WouldChange(c))
+        /\ (\E n \in client[c].told : ~node[n].left) \/ (Refreshes /\ WouldChange(c))
         /\ Ask(c, wait, wait)
 
 (* It has nodes, but no quorum. So it looks again and again. *)
@@ -263,7 +268,7 @@ JudgeLook(c) ==
         releases == IF behind THEN {"keep"} ELSE IF MustYield(c, seen) THEN {"keep", "release"}
                     ELSE {"release"}
         wait == IF MustYield(c, seen) THEN "enter" ELSE "take"
-        next == [client[c] EXCEPT !.wait = wait, !.told = FALSE, !.yielded = Tries > 0]
+        next == [client[c] EXCEPT !.wait = wait, !.told = StillTold(c), !.yielded = Tries > 0]
     IN  /\ IsWaiting(c) /\ Owned(c) # {} /\ client[c].wait = "look"
         /\ IF MustYield(c, seen) \/ (few /\ ~Is("never-yields"))
            THEN /\ \E release \in releases : link' = GivenUp(c, <<release, wait>>)
@@ -278,7 +283,7 @@ GiveUp(c) ==
     /\ GivesUp
     /\ client[c].phase \in {"trying", "queued"}
     /\ client' = Excused(c, [client[c] EXCEPT !.phase = "ended", !.wait = "judged",
-                                             !.behind = FALSE, !.told = FALSE,
+                                             !.behind = FALSE, !.told = {},
                                              !.yielded = FALSE])
     /\ link' = GivenUp(c, <<"release">>)
     /\ UNCHANGED <<node, breaks>>
@@ -315,9 +320,10 @@ Tell(links, n) ==
     LET line == Line(links, n)
         told == {c \in line : Cardinality({d \in line : IsBefore(d, c)}) < Told}
     IN  client' = [c \in Clients |->
-            [client[c] EXCEPT !.told = @ \/ /\ c \in told /\ client[c].phase = "queued"
-                                            /\ Owned(c) = {} /\ ~links[c][n].ghost
-                                            /\ ~IsReleasing(links, c, n)]]
+            [client[c] EXCEPT !.told = IF /\ c \in told /\ client[c].phase = "queued"
+                                          /\ Owned(c) = {} /\ ~links[c][n].ghost
+                                          /\ ~IsReleasing(links, c, n)
+                                       THEN @ \union {n} ELSE @]]
 
 (* A WAIT that queues behind a try says so in the key. *)
 Marked(n) == [node EXCEPT ![n].try = IF @ = "plain" THEN "marked" ELSE @]
@@ -464,7 +470,7 @@ NothingUnderWay ==
 Rests(c) ==
     /\ IsWaiting(c)
     /\ IF Owned(c) = {}
-       THEN client[c].wait = "judged" /\ ~client[c].told /\ ~(Refreshes /\ WouldChange(c))
+       THEN client[c].wait = "judged" /\ client[c].told = {} /\ ~(Refreshes /\ WouldChange(c))
        ELSE ~WouldChange(c) /\ ~MustYield(c, SeenNow(c))
 NeverStuck == ~(Waiting # {} /\ NothingUnderWay /\ \A c \in Waiting : Rests(c))
 

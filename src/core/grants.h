@@ -79,6 +79,7 @@ struct redlock_grants {
     /* The slowest answer to the current WAIT so far, or to the one before. */
     int64_t slowest_ns;
     int64_t refresh_ns;
+    int64_t left_until_ns;  /* a lock that was left free needs a look then; past: none does */
     int64_t look_ns;        /* when to find out why there is no quorum */
     int64_t ask_ns;         /* when the first in line asks, or the retry where too few answered */
     int64_t polls_until_ns; /* takes no place before */

@@ -101,6 +101,9 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     if (grants->unheard && !REDLOCK_PLANTED(QUEUE_UNHEARD_RESTS)) {
         grants->refresh_ns = redlock_min_ns(grants->refresh_ns, redlock_lease_retry_ns(lease, event->now_ns));
     }
+    if (grants->left_until_ns > event->now_ns) {
+        grants->refresh_ns = redlock_min_ns(grants->refresh_ns, grants->left_until_ns);
+    }
     grants->look_ns = grants->ask_ns = REDLOCK_NEVER_NS;
     actions->did = did;
     lease->state = REDLOCK_LEASE_QUEUED;
@@ -198,9 +201,10 @@ void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_
         lease->grants->refresh_ns =
             redlock_min_ns(lease->grants->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
         break;
-    case REDLOCK_EVENT_LEFT: /* no answer that is under way tells of it, so none may put this off */
-        lease->grants->refresh_ns =
-            redlock_min_ns(lease->grants->refresh_ns, redlock_after_ms(event->now_ns, REDLOCK_HAND_LATER + LISTEN_MS));
+    case REDLOCK_EVENT_LEFT:
+        /* No answer or WAIT that is under way tells of it, so none may put this off. */
+        lease->grants->left_until_ns = redlock_after_ms(event->now_ns, REDLOCK_HAND_LATER + LISTEN_MS);
+        lease->grants->refresh_ns = redlock_min_ns(lease->grants->refresh_ns, lease->grants->left_until_ns);
         break;
     default:
         break;

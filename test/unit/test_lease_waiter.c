@@ -185,6 +185,19 @@ LIFE_TEST(no_answer_puts_off_the_look_at_a_lock_that_is_left_free, life_begin_in
     life_expect_next(&life, REDLOCK_HAND_LATER + 2, REDLOCK_HAND_LATER + 2);
 }
 
+/* The nodes execute that WAIT while the lock is still left free. */
+LIFE_TEST(no_wait_puts_off_the_look_at_a_lock_that_is_left_free, life_begin_in_line(&life, 3)) {
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
+    life_left(life_at(&life, 10));
+    life_listen(&life);
+    life_expect(life_timer(life_at(&life, 12)), QUEUED, WAITS(7, 2, REFRESHED));
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
+    assert_int_equal(life_next_ms(&life), 10 + REDLOCK_HAND_LATER + 2);
+    life_expect(life_timer(life_at(&life, 10 + REDLOCK_HAND_LATER + 2)), QUEUED, WAITS(7, 3, REFRESHED));
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
+    assert_true(life_next_ms(&life) > 2000); /* once */
+}
+
 /* One that has answered, or still may, needs no other WAIT. */
 LIFE_TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none, life_begin_in_line(&life, 5)) {
     life_refuse(&life, REDLOCK_NODE(3));
