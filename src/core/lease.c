@@ -321,6 +321,9 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
     case REDLOCK_EVENT_EXTEND:
         redlock_held_extend(lease, event, actions);
         break;
+    case REDLOCK_EVENT_SETTLE:
+        redlock_held_settle(lease, event->plan, event->now_ns);
+        break;
     case REDLOCK_EVENT_RELEASE:
         on_release(lease, event->now_ns, event->may_leave_free, actions);
         break;

@@ -74,6 +74,9 @@
  *            late vote; keys that the deadline depends on are missing, and the last EXTEND, with a
  *            shorter ttl, was WON
  *                                 → HELD       the deadline of that EXTEND; LOST if it has passed
+ *            settle               → HELD       renews itself as the plan says now, and its cap counts
+ *                                              from now; renewed at once if less than three quarters
+ *                                              of the validity are left
  *            release              → RELEASING  send RELEASE where the cleanup would go; now and
  *                                              then, if the lock was handed to us, it is left free
  *                                              for a moment (core/waiter.h)
@@ -87,6 +90,7 @@
  *                                              was ready meanwhile
  *            deadline             → LOST       cleanup, lost, extended LOST
  *            extend, downgrade    → EXTENDING  only over a renewal, whose votes become stale
+ *            settle               → EXTENDING  likewise, after this round
  *            release              → RELEASING  send RELEASE where the cleanup would go, extended
  *                                              CANCELLED
  * RELEASING  WON                  → ENDED      released OK
@@ -146,7 +150,8 @@ enum redlock_lease_state {
     REDLOCK_LEASE_ENDED
 };
 
-/* What the caller asked for. Only ttl_ms changes during the life of the lease. */
+/* What the caller asked for. Only ttl_ms changes during the life of the lease, and once, where it is
+ * one of several, what is about its renewals. */
 struct redlock_plan {
     int64_t wait_timeout_ms;
     /* No renewal is sent after this time; the last one may reach beyond it; 0: no limit. */
@@ -183,6 +188,7 @@ enum redlock_event_type {
     REDLOCK_EVENT_CANCEL,
     REDLOCK_EVENT_EXTEND,    /* ttl_ms; from the caller, see redlock_lease_extend_check() */
     REDLOCK_EVENT_DOWNGRADE, /* ttl_ms; likewise */
+    REDLOCK_EVENT_SETTLE,    /* plan: of a lease that we renewed for our own sake */
     REDLOCK_EVENT_RELEASE
 };
 
