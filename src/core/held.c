@@ -134,7 +134,7 @@ void redlock_held_begin(struct redlock_lease_core *lease, int64_t now_ns) {
 
 void redlock_held_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how, struct redlock_actions *actions) {
     assert(redlock_lease_is_held(lease));
-    if (lease->plan.lock_delay_ms == 0) {
+    if (!redlock_lease_delays(lease)) {
         redlock_lease_clean_up(lease, actions);
     }
     if (lease->state == REDLOCK_LEASE_EXTENDING) {
@@ -271,6 +271,7 @@ void redlock_held_settle(struct redlock_lease_core *lease, const struct redlock_
     if (!redlock_lease_is_held(lease)) {
         return; /* lost in this very turn */
     }
+    lease->plan.unsettled = false;
     lease->plan.auto_extend = plan->auto_extend;
     lease->plan.auto_extend_max_ms = plan->auto_extend_max_ms;
     lease->begun_ns = now_ns;

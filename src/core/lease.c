@@ -34,7 +34,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
     case REDLOCK_LEASE_ADOPTED:
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
-        if (lease->was_held && lease->plan.lock_delay_ms > 0 && now_ns >= lease->deadline_ns) {
+        if (lease->was_held && redlock_lease_delays(lease) && now_ns >= lease->deadline_ns) {
             redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
             end(lease, REDLOCK_ERR_LOST, actions);
             break;

@@ -117,9 +117,9 @@
  * - An adopted lease that was never held has no deadline to keep. If its first EXTEND fails, it is
  *   ADOPTED again (NO_QUORUM; TOO_SLOW if a quorum came too late). If too few nodes may have the
  *   key, it is LOST without `lost`.
- * - With a lock delay, the keys outlive the lease. Then LOST makes no cleanup: the keys end with
- *   their ttl. A release at or after the deadline finds the lease LOST, even if no timer has run
- *   yet.
+ * - With a lock delay, the keys outlive the lease, once it is settled. Then LOST makes no cleanup:
+ *   the keys end with their ttl. A release at or after the deadline finds the lease LOST, even if no
+ *   timer has run yet.
  * - core/waiter.h and docs/waiting.md say when a waiter asks, looks and yields. A late grant may
  *   back a lease that is held already.
  * - ACQUIRE and WAIT go to no node that a guard keeps from voting. If too few nodes are left for a
@@ -165,6 +165,8 @@ struct redlock_plan {
     bool heal : 1;
     bool fencing : 1;
     bool shared : 1; /* it reads, beside others who do */
+    /* An item of a bundle, until it settles: nobody was told of it, so its end needs no delay. */
+    bool unsettled : 1;
 };
 
 enum redlock_event_type {
@@ -280,6 +282,11 @@ struct redlock_lease_core {
 };
 
 /* HELD, with an extension under way or not. */
+/* Whether its keys outlive it. */
+static inline bool redlock_lease_delays(const struct redlock_lease_core *lease) {
+    return lease->plan.lock_delay_ms > 0 && !lease->plan.unsettled;
+}
+
 static inline bool redlock_lease_is_held(const struct redlock_lease_core *lease) {
     return lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/planted.h"
 #include "core/time.h"
 #include "group/bundle_state.h"
 #include "group/driver.h"
@@ -20,7 +21,7 @@ static redlock_lease *handle_of(struct redlock_bundle *bundle) {
 
 static int64_t held_until_ns(const struct redlock_bundle *bundle) {
     int64_t until_ns = INT64_MAX;
-    for (unsigned i = 0; i < bundle->core.count; i++) {
+    for (unsigned i = 0; i < (REDLOCK_PLANTED(BUNDLE_FIRST_DEADLINE) ? 1 : bundle->core.count); i++) {
         until_ns =
             redlock_min_ns(until_ns, atomic_load_explicit(&bundle->items[i].held_until_ns, memory_order_acquire));
     }
@@ -115,12 +116,6 @@ static int64_t left_ms(const struct redlock_bundle *bundle) {
                                         : 1 + redlock_validity_ms(until_ns, redlock_group_now_ns(bundle->group) + 1);
 }
 
-/* There is no request, so its answer comes in a later turn. */
-static void refuse(struct redlock_bundle_item *item, int code) {
-    item->refused = (int8_t)code;
-    wake(item->bundle);
-}
-
 void redlock_bundle_listen(struct redlock_bundle_item *item, redlock_acquire_options *options) {
     options->on_lost = on_lost;
     options->on_expiring = options->expiring_ms > 0 ? on_expiring : NULL;
@@ -138,22 +133,13 @@ static void ask(struct redlock_bundle_item *item, bool in_line) {
     options.auto_extend = true;
     options.auto_extend_max_ms = 0;
     redlock_bundle_listen(item, &options);
-    const int code = redlock_group_acquire_item(bundle->group, item->resource, &options,
-                                                in_line ? bundle->arrival_us : 0, &request, on_acquired, item);
+    const int code = redlock_group_acquire_item(bundle->group, item->resource, &options, bundle->arrival_us, &request,
+                                                on_acquired, item);
     if (code == REDLOCK_OK) {
         redlock_bundle_watch(item, (struct redlock_lease *)request);
-    } else {
-        refuse(item, code);
-    }
-}
-
-static void extend(struct redlock_bundle_item *item) {
-    const struct redlock_bundle *bundle = item->bundle;
-    const int code = bundle->extension == REDLOCK_EVENT_DOWNGRADE
-                         ? redlock_group_downgrade(item->lease, on_extended, item)
-                         : redlock_group_extend(item->lease, bundle->extend_ttl_ms, on_extended, item);
-    if (code != REDLOCK_OK) { /* its deadline passed in this very moment */
-        refuse(item, code);
+    } else { /* there is no request, so its answer comes in a later turn */
+        item->refused = (int8_t)code;
+        wake(bundle);
     }
 }
 
@@ -197,7 +183,9 @@ static void act_on(struct redlock_bundle_item *item, redlock_items bit, const st
         redlock_group_forget(redlock_bundle_let_go(item));
     }
     if (actions->extend & bit) {
-        extend(item);
+        const struct redlock_bundle *bundle = item->bundle;
+        redlock_group_begin_extend(item->lease, bundle->extension, bundle->extend_ttl_ms, bundle->extend_ns,
+                                   on_extended, item);
     }
 }
 
@@ -302,12 +290,10 @@ static void bundle_due(struct redlock_group *group, struct redlock_requester *re
     struct redlock_bundle *bundle = (struct redlock_bundle *)requester;
     bundle->busy++;
     for (unsigned i = 0; i < bundle->core.count; i++) {
-        struct redlock_bundle_item *item = &bundle->items[i];
-        const int code = item->refused;
+        const int code = bundle->items[i].refused;
+        bundle->items[i].refused = REDLOCK_OK;
         if (code != REDLOCK_OK) {
-            item->refused = REDLOCK_OK;
-            feed_item(item, bundle->core.asked & REDLOCK_ITEM(i) ? REDLOCK_BUNDLE_FAILED : REDLOCK_BUNDLE_EXTENDED,
-                      code, NULL);
+            feed_item(&bundle->items[i], REDLOCK_BUNDLE_FAILED, code, NULL);
         }
     }
     redlock_bundle_feed(bundle, REDLOCK_BUNDLE_TIMER, REDLOCK_OK);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/planted.h"
 #include "core/time.h"
 #include "group/bundle_state.h"
 #include "group/handle.h"
@@ -48,7 +49,8 @@ static int read_item(struct redlock_group *group, struct wish *wish, const redlo
 static int place_item(struct redlock_group *group, struct wish *wish, size_t i) {
     size_t at = i;
     int compared = -1;
-    while (at > 0 && (compared = strcmp(wish->items[i].resource, wish->items[wish->order[at - 1]].resource)) < 0) {
+    while (at > 0 && !REDLOCK_PLANTED(BUNDLE_UNSORTED) &&
+           (compared = strcmp(wish->items[i].resource, wish->items[wish->order[at - 1]].resource)) < 0) {
         wish->order[at] = wish->order[at - 1];
         at--;
     }
@@ -197,15 +199,14 @@ static int check_handle(const struct redlock_bundle *bundle) {
 
 static int extend(struct redlock_bundle *bundle, enum redlock_event_type extension, int64_t ttl_ms, redlock_callback cb,
                   void *data) {
-    const bool is_downgrade = extension == REDLOCK_EVENT_DOWNGRADE;
+    const int64_t now_ns = redlock_group_now_ns(bundle->group);
     int code = check_handle(bundle);
     if (code == REDLOCK_OK && bundle->core.state == REDLOCK_BUNDLE_LOST) {
         code = redlock_group_check_open(bundle->group);
         code = code == REDLOCK_OK ? REDLOCK_ERR_LOST : code;
     }
     for (unsigned i = 0; code == REDLOCK_OK && i < bundle->core.count; i++) {
-        const struct redlock_lease *lease = bundle->items[i].lease;
-        code = redlock_group_check_extend(lease, is_downgrade ? lease->core.plan.ttl_ms : ttl_ms);
+        code = redlock_group_check_extend(bundle->items[i].lease, ttl_ms, now_ns);
     }
     if (code != REDLOCK_OK) {
         return code;
@@ -217,6 +218,7 @@ static int extend(struct redlock_bundle *bundle, enum redlock_event_type extensi
     bundle->extend_data = data;
     bundle->extension = extension;
     bundle->extend_ttl_ms = ttl_ms;
+    bundle->extend_ns = now_ns;
     redlock_bundle_feed(bundle, REDLOCK_BUNDLE_EXTEND, REDLOCK_OK);
     redlock_group_rearm(bundle->group);
     return REDLOCK_OK;
@@ -227,7 +229,10 @@ int redlock_bundle_extend(struct redlock_bundle *bundle, int64_t ttl_ms, redlock
 }
 
 int redlock_bundle_downgrade(struct redlock_bundle *bundle, redlock_callback cb, void *data) {
-    return extend(bundle, REDLOCK_EVENT_DOWNGRADE, 0, cb, data);
+    /* All have the same. */
+    const struct redlock_lease *lease = bundle->items[0].lease;
+    const int64_t ttl_ms = lease ? lease->core.plan.ttl_ms : bundle->options.ttl_ms;
+    return extend(bundle, REDLOCK_EVENT_DOWNGRADE, ttl_ms, cb, data);
 }
 
 int redlock_bundle_release(struct redlock_bundle *bundle, redlock_callback cb, void *data) {

@@ -15,7 +15,7 @@ struct redlock_bundle_item {
     _Atomic int64_t held_until_ns; /* of the lease */
     uint64_t fence;
     redlock_mode mode;
-    int8_t refused; /* a request for it, or its extension, could not be made: the code */
+    int8_t refused; /* a request for it could not be made: the code */
     uint8_t given;  /* where it stands in the owner's list */
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
 };
@@ -30,10 +30,11 @@ struct redlock_bundle {
     unsigned busy; /* it is not freed yet: we are at work, or in a callback */
     redlock_callback cb, extend_cb;
     void *data, *extend_data;
-    enum redlock_event_type extension; /* EXTEND or DOWNGRADE... */
-    int64_t extend_ttl_ms;             /* ...for so long */
-    redlock_result *kept;              /* of the item that decides; NULL: none, or no memory */
-    int64_t expiring_told_ns;          /* the deadline whose end was told */
+    /* The last extension: EXTEND or DOWNGRADE, since when, and for how long. */
+    enum redlock_event_type extension;
+    int64_t extend_ns, extend_ttl_ms;
+    redlock_result *kept;     /* of the item that decides; NULL: none, or no memory */
+    int64_t expiring_told_ns; /* the deadline whose end was told */
     /* In the order of their resources, which stand behind them. */
     struct redlock_bundle_item items[];
 };

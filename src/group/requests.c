@@ -172,7 +172,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     return REDLOCK_OK;
 }
 
-/* `arrival_us`: it came earlier, with the other items of its bundle; 0: now, by itself. */
+/* `arrival_us`: an item of a bundle that came then; 0: by itself, and now. */
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                    redlock_request **request, redlock_callback cb, void *data, bool announced, uint64_t arrival_us) {
     const redlock_acquire_options *options;
@@ -203,7 +203,8 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     group->statistics.requests_pending++;
     lease->target->announced = announced;
     redlock_tell_started(lease, now_ns);
-    const struct redlock_plan plan = plan_of(group, options);
+    struct redlock_plan plan = plan_of(group, options);
+    plan.unsettled = arrival_us != 0;
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
         /* A guard lets no node vote before the node has said who it is. */
         const int64_t until_ns = redlock_guards_park_until_ns(group, plan.wait_timeout_ms, now_ns);
@@ -328,7 +329,7 @@ static int check_ttl(const struct redlock_lease *lease, int64_t ttl_ms) {
     return redlock_group_admit(group, code);
 }
 
-static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms, int64_t now_ns) {
+int redlock_group_check_extend(const struct redlock_lease *lease, int64_t ttl_ms, int64_t now_ns) {
     const int code = check_ttl(lease, ttl_ms);
     if (code != REDLOCK_OK) {
         return code;
@@ -336,17 +337,9 @@ static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms, int64
     return lease->extend_pending ? REDLOCK_ERR_BUSY : redlock_lease_extend_check(&lease->core, now_ns);
 }
 
-int redlock_group_check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
-    return check_extend(lease, ttl_ms, redlock_group_now_ns(lease->group));
-}
-
-static int extend(struct redlock_lease *lease, enum redlock_event_type type, int64_t ttl_ms, redlock_callback cb,
-                  void *data) {
-    const int64_t now_ns = redlock_group_now_ns(lease->group);
-    const int code = check_extend(lease, ttl_ms, now_ns);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
+void redlock_group_begin_extend(struct redlock_lease *lease, enum redlock_event_type type, int64_t ttl_ms,
+                                int64_t now_ns, redlock_callback cb, void *data) {
+    assert(!lease->extend_pending);
     lease->extend_cb = cb;
     lease->extend_data = data;
     lease->extend_ttl_ms = (int32_t)ttl_ms;
@@ -354,7 +347,16 @@ static int extend(struct redlock_lease *lease, enum redlock_event_type type, int
     lease->group->statistics.requests_pending++;
     redlock_driver_feed(lease, &(struct redlock_event){.type = type, .now_ns = now_ns, .ttl_ms = ttl_ms});
     redlock_group_rearm(lease->group);
-    return REDLOCK_OK;
+}
+
+static int extend(struct redlock_lease *lease, enum redlock_event_type type, int64_t ttl_ms, redlock_callback cb,
+                  void *data) {
+    const int64_t now_ns = redlock_group_now_ns(lease->group);
+    const int code = redlock_group_check_extend(lease, ttl_ms, now_ns);
+    if (code == REDLOCK_OK) {
+        redlock_group_begin_extend(lease, type, ttl_ms, now_ns, cb, data);
+    }
+    return code;
 }
 
 int redlock_group_extend(struct redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {

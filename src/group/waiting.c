@@ -118,7 +118,7 @@ void redlock_waiting_keep(struct redlock_lease *lease) {
 
 /* Whoever has neither a place nor the lock wants no push. */
 static void give_token_up(struct redlock_lease *lease, const struct redlock_actions *actions) {
-    const bool stays = actions->lost && lease->core.plan.lock_delay_ms > 0;
+    const bool stays = actions->lost && redlock_lease_delays(&lease->core);
     switch (lease->core.state) {
     case REDLOCK_LEASE_RETRYING:
     case REDLOCK_LEASE_LOST:

@@ -235,6 +235,20 @@ LIFE_TEST(one_settles_while_it_is_renewed, life_held(&life, true)) {
     assert_int_equal(life_next_ms(&life), 3334 + END_MS);
 }
 
+/* Nobody was told of it, so nobody has to be kept out. */
+LIFE_TEST(one_that_is_not_settled_has_no_lock_delay, life_init(&life, 5)) {
+    life.plan.lock_delay_ms = 5000;
+    life.plan.unsettled = true;
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    struct life settled = life, released = life;
+    life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true);
+    life_expect(life_release(life_at(&released, END_MS)), RELEASING, SENDS(RELEASE, 31, 2));
+    settled.plan.unsettled = false;
+    life_settle(&settled);
+    life_expect(life_timer(life_at(&settled, END_MS)), LOST, .lost = true);
+}
+
 LIFE_TEST(one_that_is_lost_does_not_settle, life_held(&life, true)) {
     life_timer(life_at(&life, END_MS));
     life_expect(life_settle(&life), LOST, NOTHING);
