@@ -9,7 +9,8 @@ static unsigned pick_resource(struct sim_world *world) {
 static struct sim_lease *pick_lease(struct sim_world *world) {
     struct sim_client *client = &world->clients[sim_random_below(&world->random, world->profile.clients)];
     struct sim_lease *lease = client->slots[sim_random_below(&world->random, world->profile.slots)].lease;
-    return lease != NULL && !client->closing && client->ahead_until_ns <= world->now_ns ? lease : NULL;
+    const bool may = lease != NULL && lease->other == NULL && !client->closing;
+    return may && client->ahead_until_ns <= world->now_ns ? lease : NULL;
 }
 
 static void act_idle(struct sim_client *client, unsigned slot) {
@@ -68,7 +69,7 @@ static void act_in_line(struct sim_client *client, unsigned slot) {
             sim_user_cancel(at->acquiring);
         }
     } else if (at->lease == NULL && begins && world->lease_count < SIM_LEASES_MAX / 2) {
-        sim_user_acquire(client, slot, 0, false);
+        sim_user_acquire(client, slot, world->profile.bundles > 0 ? pick_resource(world) : 0, false);
     }
 }
 
@@ -102,7 +103,7 @@ static void crash(struct sim_client *client) {
     world->crashed_ns = world->now_ns;
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
         if (client->slots[i].lease != NULL) {
-            client->slots[i].lease->handle = NULL;
+            sim_lease_end(client->slots[i].lease);
         }
         client->slots[i] = (struct sim_slot){0};
     }
