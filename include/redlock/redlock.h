@@ -272,7 +272,7 @@ typedef struct redlock_item {
  * other never. The place in each queue is that of the time of this call.
  *
  * The lease ends with the first of its items: its validity is the shortest of theirs, and if one is
- * lost, all are, which on_lost tells once, with a reason that begins with the name of that resource.
+ * lost, all are. on_lost tells that once, with a reason that begins with the name of that resource.
  * The library then releases the others, unless there is a lock delay. redlock_extend(),
  * redlock_downgrade(), redlock_release() and redlock_lease_forget() are about all items. A result
  * has the resource and the votes of the item that decided it: the last that was acquired, the first

@@ -1,5 +1,5 @@
-/* Several resources in one lease: which of them is asked for, kept, waited for and given back. Pure:
- * events come in, actions go out. What becomes of each is a lease of its own. */
+/* Several resources in one lease: which of them is asked for, kept, waited for and given back.
+ * Pure: events come in, actions go out. Each of them is a lease of its own. */
 #ifndef REDLOCK_CORE_BUNDLE_H
 #define REDLOCK_CORE_BUNDLE_H
 
@@ -14,47 +14,46 @@ typedef uint64_t redlock_items;
 #define REDLOCK_ITEM(i) ((redlock_items)1 << (i))
 
 /*
- * The items are in the order of their resources. An item is *missing* unless it is held; the *first*
- * missing one is what matters. An event that is not listed changes nothing.
+ * The items are in the order of their resources. An item is *missing* unless it is held, and the
+ * *first* missing one is what matters. An event that is not listed changes nothing.
  *
- * state       event                           next          actions
- * IDLE        begin                           → TRYING      ask for all
- *             adopt                           → HELD
- * TRYING      answer, not the last            → TRYING
- *             the last answer; none is missing
- *                                             → HELD        settle, tell acquired OK
- *             the last answer; a wait may help, and time is left
- *                                             → WAITING     release what comes after the first missing
- *                                                           one, wait for that
- *             the last answer, otherwise      → ENDED       release all, tell acquired with the code of
- *                                                           the first missing one
- *             one is lost                     → TRYING      end it; it is missing: NO_QUORUM
- *             cancel                          → LEAVING     cancel what is asked for, release all
- * WAITING     won, none is missing            → HELD        settle, tell acquired OK
- *             won                             → TRYING      ask for all that are missing
- *             failed                          → ENDED       release all, tell acquired with its code
- *             one is lost                     → RETREATING  cancel the wait, end the lost one, release
- *                                                           what comes after it
- *             cancel                          → LEAVING     cancel the wait, release all
- * RETREATING  the wait has ended              as TRYING     the last answer
- *             one is lost                     → RETREATING  end it, release what comes after it
- *             cancel                          → LEAVING     release all
- * LEAVING     the last answer                 → ENDED       tell acquired with the code of the cancel
- * HELD        extend                          → HELD        extend all
- *             the last answer to that         → HELD        tell extended with the worst code
- *             one is lost                     → LOST        end it, drop the others; tell extended LOST,
- *                                                           if that is under way, and lost
- *             release                         → RELEASING   release all
- *             forget                          → ENDED       forget all
- * LOST        release                         → RELEASING   in a later turn: released LOST
- *             forget                          → ENDED
- * RELEASING   the last answer                 → ENDED       tell released with the worst code
+ * state       event                       next         actions
+ * IDLE        begin                       → TRYING     ask for all
+ *             adopt                       → HELD
+ * TRYING      an answer, not the last     → TRYING
+ *             the last; none is missing   → HELD       settle, tell acquired OK
+ *             the last; a wait may help, and time is left
+ *                                         → WAITING    release what comes after the first missing
+ *                                                      one, wait for that
+ *             the last, otherwise         → ENDED      release all, tell acquired with the code of
+ *                                                      the first missing one
+ *             one is lost                 → TRYING     end it; it is missing: NO_QUORUM
+ *             cancel                      → LEAVING    cancel what is asked for, release all
+ * WAITING     won, none is missing        → HELD       settle, tell acquired OK
+ *             won                         → TRYING     ask for all that are missing
+ *             failed                      → ENDED      release all, tell acquired with its code
+ *             one is lost                 → RETREATING cancel the wait, end the lost one, release
+ *                                                      what comes after it
+ *             cancel                      → LEAVING    cancel the wait, release all
+ * RETREATING  the wait has ended          as TRYING    the last answer
+ *             one is lost                 → RETREATING end it, release what comes after it
+ *             cancel                      → LEAVING    release all
+ * LEAVING     the last answer             → ENDED      tell acquired with the code of the cancel
+ * HELD        extend                      → HELD       extend all
+ *             the last answer to that     → HELD       tell extended with the worst code
+ *             one is lost                 → LOST       end it, drop the others; tell extended LOST,
+ *                                                      if that is under way, and lost
+ *             release                     → RELEASING  release all
+ *             forget                      → ENDED      forget all
+ * LOST        release                     → RELEASING  in a later turn: released LOST
+ *             forget                      → ENDED
+ * RELEASING   the last answer             → ENDED      tell released with the worst code
  * ENDED
- * HELD, LOST  close                           → ENDED       the leases end by themselves
+ * HELD, LOST  close                       → ENDED      the leases end by themselves
  * TRYING, WAITING, RETREATING
- *             close                           → LEAVING     likewise
+ *             close                       → LEAVING    likewise
  * RELEASING, ENDED
- *             the last answer to an extension               tell extended with the worst code
+ *             the last answer to an extension          tell extended with the worst code
  *
  * - An answer is the end of a request for an item: won or failed. Each that is asked for has one,
  *   also if it is cancelled.
@@ -62,8 +61,8 @@ typedef uint64_t redlock_items;
  * - What is released before the bundle is held, nobody waits for.
  * - "Drop" is to release. With a lock delay it is to forget: the delay keeps others out of all the
  *   resources, because the work on them was one.
- * - "Settle": leases that were kept while we waited were renewed by us. From now on they are renewed
- *   as their owner wants it.
+ * - "Settle": leases that were kept while we waited were renewed by us. From now on they are
+ *   renewed as their owner wants it.
  * - The worst code: LOST before CLOSED, CANCELLED, NO_QUORUM, TOO_SLOW and OK.
  * - A lease that was adopted and was never held since is not `lost`. So an adopted bundle can stay
  *   HELD after an extension that was LOST.
@@ -108,7 +107,7 @@ struct redlock_bundle_event {
 /* In this order. */
 struct redlock_bundle_actions {
     redlock_items cancel;  /* the requests for these */
-    redlock_items end;     /* the leases of these are lost, or given back: nobody waits for the answer */
+    redlock_items end;     /* the leases of these: lost, or given back; nobody waits for that */
     redlock_items forget;  /* the leases of these */
     redlock_items release; /* the leases of these; each answers */
     redlock_items extend;  /* likewise */

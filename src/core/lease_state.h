@@ -74,9 +74,9 @@
  *            late vote; keys that the deadline depends on are missing, and the last EXTEND, with a
  *            shorter ttl, was WON
  *                                 → HELD       the deadline of that EXTEND; LOST if it has passed
- *            settle               → HELD       renews itself as the plan says now, and its cap counts
- *                                              from now; renewed at once if less than three quarters
- *                                              of the validity are left
+ *            settle               → HELD       renews itself as the plan says now, and its cap
+ *                                              counts from now; renewed at once if less than three
+ *                                              quarters of the validity are left
  *            release              → RELEASING  send RELEASE where the cleanup would go; now and
  *                                              then, if the lock was handed to us, it is left free
  *                                              for a moment (core/waiter.h)
@@ -118,8 +118,8 @@
  *   ADOPTED again (NO_QUORUM; TOO_SLOW if a quorum came too late). If too few nodes may have the
  *   key, it is LOST without `lost`.
  * - With a lock delay, the keys outlive the lease, once it is settled. Then LOST makes no cleanup:
- *   the keys end with their ttl. A release at or after the deadline finds the lease LOST, even if no
- *   timer has run yet.
+ *   the keys end with their ttl. A release at or after the deadline finds the lease LOST, even if
+ *   no timer has run yet.
  * - core/waiter.h and docs/waiting.md say when a waiter asks, looks and yields. A late grant may
  *   back a lease that is held already.
  * - ACQUIRE and WAIT go to no node that a guard keeps from voting. If too few nodes are left for a
@@ -150,8 +150,8 @@ enum redlock_lease_state {
     REDLOCK_LEASE_ENDED
 };
 
-/* What the caller asked for. Only ttl_ms changes during the life of the lease, and once, where it is
- * one of several, what is about its renewals. */
+/* What the caller asked for. Only ttl_ms changes during the life of the lease. What is about
+ * renewals changes once, where it is one of several. */
 struct redlock_plan {
     int64_t wait_timeout_ms;
     /* No renewal is sent after this time; the last one may reach beyond it; 0: no limit. */

@@ -6,7 +6,7 @@
 
 #include "core/bundle.h"
 #include "core/lease_state.h"
-#include "group/bundle.h"
+#include "group/group.h"
 
 struct redlock_bundle_item {
     struct redlock_bundle *bundle;

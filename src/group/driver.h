@@ -34,7 +34,8 @@ void redlock_driver_free(struct redlock_lease *lease);
 
 /* Runs the callbacks that wait. Then frees the lease if it is over. */
 void redlock_driver_run_callbacks(struct redlock_lease *lease);
-/* Calls `cb` with what the last round has found so far, as if such a request had ended with `code`. */
+/* Calls `cb` with what the last round has found so far, as if such a request had ended with this
+ * code. */
 void redlock_driver_describe(const struct redlock_lease *lease, enum redlock_result_of of, int code,
                              redlock_callback cb, void *data);
 

@@ -14,8 +14,8 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
 /* The same for an election: it begins in line, and observers are told of all that it changes. */
 int redlock_group_campaign(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
                            redlock_request **request, redlock_callback cb, void *data);
-/* The same for an item of a bundle that came at `arrival_us`. If it waits, it has waited since then,
- * and begins in line. Until it settles, its end has no lock delay. */
+/* The same for an item of a bundle that came at `arrival_us`. If it waits, it has waited since
+ * then, and begins in line. Until it settles, its end has no lock delay. */
 int redlock_group_acquire_item(struct redlock_group *group, const char *resource,
                                const redlock_acquire_options *options, uint64_t arrival_us, redlock_request **request,
                                redlock_callback cb, void *data);

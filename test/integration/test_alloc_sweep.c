@@ -1,9 +1,9 @@
 /* Every allocation fails in turn. */
 /* Fails each allocation of the library and of hiredis in turn, through create, connect, acquire,
- * extend, inspect, adopt, wait, handover, cancel, several resources, elect, observe, list, release and close, with
- * real servers. Each time there is an error or success, every completion comes exactly once,
- * nothing leaks, nothing crashes. Linked statically with --wrap. libev is not included, because it
- * aborts by design. */
+ * extend, inspect, adopt, wait, handover, cancel, several resources, elect, observe, list, release
+ * and close, with real servers. Each time there is an error or success, every completion comes
+ * exactly once, nothing leaks, nothing crashes. Linked statically with --wrap. libev is not
+ * included, because it aborts by design. */
 #include <redlock/election.h>
 #include <redlock/list.h>
 

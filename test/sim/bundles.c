@@ -1,5 +1,5 @@
-/* Users who want both resources at once: a bundle, with a sim_lease for each item. The checkers look
- * at each as at the lease of one resource. */
+/* Users who want both resources at once: a bundle, with a sim_lease for each item. The checkers
+ * look at each as at the lease of one resource. */
 #include "group/bundle.h"
 #include "parts.h"
 
