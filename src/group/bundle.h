@@ -29,6 +29,9 @@ int redlock_bundle_downgrade(struct redlock_bundle *bundle, redlock_callback cb,
 int redlock_bundle_release(struct redlock_bundle *bundle, redlock_callback cb, void *data);
 void redlock_bundle_forget(struct redlock_bundle *bundle);
 
+/* Its owner has the handle, and wants to be told of its end. */
+bool redlock_bundle_tells_owner(const struct redlock_bundle *bundle);
+
 /* For any thread. `item`: as the owner gave them. */
 int64_t redlock_bundle_validity_ms(const struct redlock_bundle *bundle);
 size_t redlock_bundle_count(const struct redlock_bundle *bundle);

@@ -258,6 +258,10 @@ void redlock_bundle_forget(struct redlock_bundle *bundle) {
     }
 }
 
+bool redlock_bundle_tells_owner(const struct redlock_bundle *bundle) {
+    return redlock_bundle_is_out(&bundle->core) && (bundle->options.on_lost || bundle->options.on_expiring);
+}
+
 static const struct redlock_bundle_item *find(const struct redlock_bundle *bundle, size_t given) {
     for (unsigned i = 0; i < bundle->core.count; i++) {
         if (bundle->items[i].given == given) {

@@ -1,4 +1,6 @@
 /* The public calls on a request or a lease, which is of one resource or of several. */
+#include "group/calls.h"
+
 #include "group/bundle.h"
 #include "group/handle.h"
 #include "group/requests.h"
@@ -80,4 +82,12 @@ const char *redlock_lease_token(const redlock_lease *lease) {
 
 uint64_t redlock_lease_fence(const redlock_lease *lease) {
     return redlock_lease_item_fence(lease, 0);
+}
+
+bool redlock_calls_tell_owner(const redlock_lease *lease) {
+    const struct redlock_bundle *bundle = redlock_bundle_of(lease);
+    if (bundle) {
+        return redlock_bundle_tells_owner(bundle);
+    }
+    return lease->life == REDLOCK_LIFE_OUT && (lease->lost_cb || lease->has_expiring);
 }
