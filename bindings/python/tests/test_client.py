@@ -35,7 +35,8 @@ class Locks(Base):
             self.assertEqual([len(item.token) for item in lease.items], [32, 32, 33])
             self.assertTrue(all(item.fence > 0 for item in lease.items))
             self.assertEqual((lease.resource, lease.token), (lease.items[0].resource, lease.items[0].token))
-            with self.client.acquire_all([], ["c"], ttl_ms=PATIENT_MS):  # who reads, reads with others
+            # Who reads, reads with others.
+            with self.client.acquire_all([], ["c"], ttl_ms=PATIENT_MS):
                 pass
             with self.assertRaises(redlock_client.ContendedError) as raised:
                 self.client.acquire_all(["0", "a"])
