@@ -624,6 +624,39 @@ BUNDLE_TEST(a_callback_may_end_it) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
+BUNDLE_TEST(a_child_process_changes_nothing) {
+    redlock_lease *lease = take_abc(&seen);
+    const unsigned sent = fake.sent_count;
+    fake.random_code = REDLOCK_ERR_FORKED;
+    assert_is(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_ERR_FORKED);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_ERR_FORKED);
+    assert_is(redlock_group_acquire_all(fake.group, ABC, &options, NULL, see, &seen), REDLOCK_ERR_FORKED);
+    redlock_lease_forget(lease);
+    assert_int_equal(fake.sent_count, sent);
+    fake.random_code = REDLOCK_OK;
+    assert_int_equal(redlock_lease_validity_ms(lease), 10000 - 102);
+    give_back(lease);
+    wait_for_b(&seen);
+    fake.random_code = REDLOCK_ERR_FORKED;
+    redlock_request_cancel(request);
+    fake_env_turn(&fake);
+    assert_int_equal(seen.count, 0);
+    fake.random_code = REDLOCK_OK;
+    redlock_request_cancel(request);
+    fake_env_turn(&fake);
+    assert_seen(seen, 1, REDLOCK_ERR_CANCELLED);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+BUNDLE_TEST(nobody_is_no_lease) {
+    redlock_request_cancel(NULL);
+    redlock_lease_forget(NULL);
+    assert_is(redlock_extend(NULL, 1000, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_downgrade(NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_release(NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(seen.count, 0);
+}
+
 BUNDLE_TEST(a_close_ends_the_wait) {
     unsigned drains = 0;
     wait_for_b(&seen);
