@@ -140,6 +140,7 @@ void sim_on_extended(const redlock_result *result, void *data) {
         lease->held = true;
         sim_grant_extended(call, lease);
         if (lease->other != NULL) {
+            lease->other->held = true;
             sim_grant_extended(call, lease->other);
             lease->other->ends_ns = lease->other->expired ? lease->other->ends_ns : 0;
         }

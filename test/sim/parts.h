@@ -256,6 +256,10 @@ void sim_reason_check(const struct sim_call *call, int code);
 int sim_bundle_acquire(struct sim_call *call, const redlock_acquire_options *options);
 /* What the user knows of the other one, as soon as both are held. */
 void sim_bundle_acquired(const struct sim_call *call, struct sim_lease *lease);
+/* Another client takes both over, with their tokens. */
+int sim_bundle_adopt(struct sim_client *client, const struct sim_lease *lease, const redlock_acquire_options *options,
+                     redlock_lease **handle);
+void sim_bundle_adopted(struct sim_lease *lease, struct sim_lease *adopted);
 /* The user was told that it is lost. */
 void sim_bundle_lost(struct sim_lease *lease);
 

@@ -9,8 +9,7 @@ static unsigned pick_resource(struct sim_world *world) {
 static struct sim_lease *pick_lease(struct sim_world *world) {
     struct sim_client *client = &world->clients[sim_random_below(&world->random, world->profile.clients)];
     struct sim_lease *lease = client->slots[sim_random_below(&world->random, world->profile.slots)].lease;
-    const bool may = lease != NULL && lease->other == NULL && !client->closing;
-    return may && client->ahead_until_ns <= world->now_ns ? lease : NULL;
+    return lease != NULL && !client->closing && client->ahead_until_ns <= world->now_ns ? lease : NULL;
 }
 
 static void act_idle(struct sim_client *client, unsigned slot) {

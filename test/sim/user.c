@@ -129,7 +129,7 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
     if (call == NULL) {
         return false;
     }
-    call->both = !probe && sim_random_percent(&world->random, world->profile.bundles);
+    call->both = !probe && world->profile.bundles > 0 && sim_random_percent(&world->random, world->profile.bundles);
     draw_options(client, call, probe, &options);
     call->slot = (uint8_t)slot;
     call->resource = (uint8_t)resource;
@@ -292,7 +292,7 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     options.auto_extend = world->profile.auto_extend && sim_random_percent(&world->random, 50);
     options.heal = world->profile.heal;
     options.lock_delay_ms = lease->lock_delay_ms;
-    options.expiring_ms = sim_draw_expiring_ms(world, options.ttl_ms);
+    options.expiring_ms = lease->other != NULL ? 0 : sim_draw_expiring_ms(world, options.ttl_ms);
     options.on_expiring = options.expiring_ms > 0 ? sim_on_expiring : NULL;
     options.expiring_data = client;
     options.mode = lease->reads ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
@@ -300,7 +300,9 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     (void)snprintf(token, sizeof token, "%s%s", lease->token, lease->says ? "s" : "");
     redlock_lease *handle = NULL;
     sim_api_enter(client);
-    int code = redlock_group_adopt(client->group, sim_resource_name(lease->resource), token, &options, &handle);
+    int code = lease->other != NULL
+                   ? sim_bundle_adopt(client, lease, &options, &handle)
+                   : redlock_group_adopt(client->group, sim_resource_name(lease->resource), token, &options, &handle);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         return;
@@ -321,6 +323,9 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     adopted->reads = lease->reads;
     client->slots[slot].lease = adopted;
     adopted->shared = lease->shared = !instead;
+    if (lease->other != NULL) {
+        sim_bundle_adopted(lease, adopted);
+    }
     if (!instead) {
         return;
     }
