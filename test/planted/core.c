@@ -118,6 +118,7 @@ WRAPPED(void, redlock_bundle_step, struct redlock_bundle_core *bundle, const str
         bundle->held |= actions->end;
         actions->end = 0;
     } else if (REDLOCK_PLANTED(BUNDLE_LEAVES_PREFIX) && bundle->state == REDLOCK_BUNDLE_ENDED) {
+        actions->forget |= actions->end;
         actions->end = 0;
     }
 }
