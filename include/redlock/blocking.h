@@ -112,6 +112,15 @@ REDLOCK_API int redlock_client_acquire(redlock_client *client, const char *resou
                                        redlock_result **result);
 
 /**
+ * As redlock_client_acquire(), for several resources in one lease: redlock_acquire_all(). All other
+ * calls on a lease are for such a lease, too. It cannot be reentrant.
+ * @param items  read until the call returns.
+ */
+REDLOCK_API int redlock_client_acquire_all(redlock_client *client, const redlock_item *items, size_t count,
+                                           const redlock_client_acquire_options *options, redlock_lease **lease,
+                                           redlock_result **result);
+
+/**
  * Blocks until the extension is decided. Returns the error of redlock_extend(), or else the code of
  * its result.
  * @param result  as for redlock_client_acquire().
@@ -142,6 +151,10 @@ REDLOCK_API int redlock_client_release_as(redlock_client *client, redlock_lease 
 /** As redlock_adopt(); the lease ends with redlock_client_release() or redlock_client_forget(). */
 REDLOCK_API int redlock_client_adopt(redlock_client *client, const char *resource, const char *token,
                                      const redlock_acquire_options *options, redlock_lease **lease);
+
+/** As redlock_client_adopt(), for several: redlock_adopt_all(). */
+REDLOCK_API int redlock_client_adopt_all(redlock_client *client, const redlock_item *items, size_t count,
+                                         const redlock_acquire_options *options, redlock_lease **lease);
 
 /**
  * As redlock_lease_forget(). A reentrant lease must be at its last count, else the call returns
@@ -293,6 +306,11 @@ typedef int (*redlock_work)(redlock_lease *lease, void *data);
 REDLOCK_API int redlock_client_with(redlock_client *client, const char *resource,
                                     const redlock_client_acquire_options *options, redlock_work work, void *data,
                                     int *work_result, redlock_result **result);
+
+/** The same under a lease of several resources: redlock_client_acquire_all(). */
+REDLOCK_API int redlock_client_with_all(redlock_client *client, const redlock_item *items, size_t count,
+                                        const redlock_client_acquire_options *options, redlock_work work, void *data,
+                                        int *work_result, redlock_result **result);
 
 /** @name Election
  * @{ */

@@ -60,6 +60,8 @@ typedef struct redlock_request redlock_request; /**< A pending acquire; ends aft
  * lock, the key on a node has it as a capital, G to V, until the release: programs that compare the
  * token themselves do not find it then (docs/waiting.md, "The mark"). */
 #define REDLOCK_TOKEN_SIZE_MAX 128
+/** The most resources in one lease. */
+#define REDLOCK_ITEMS_MAX 64
 /** wait_timeout_ms: wait until the lock is taken or the request is cancelled. */
 #define REDLOCK_WAIT_FOREVER INT64_C(-1)
 
@@ -254,6 +256,65 @@ REDLOCK_API void redlock_lease_forget(redlock_lease *lease);
  */
 REDLOCK_API int redlock_adopt(redlock_manager *manager, const char *resource, const char *token,
                               const redlock_acquire_options *options, redlock_lease **lease);
+
+/** One of several resources. Set `size` in each; what is not set is 0. */
+typedef struct redlock_item {
+    size_t size;          /**< sizeof this struct. */
+    const char *resource; /**< As that of redlock_acquire(). A resource can stand in a list once. */
+    redlock_mode mode;    /**< Default EXCLUSIVE. */
+    const char *token;    /**< Only for redlock_adopt_all(). */
+} redlock_item;
+
+/**
+ * Asks for several resources: all of them or none, in one lease. If they are free, it takes as long
+ * as one. Otherwise it keeps those that come before the first that is not free, in the order of
+ * their names, and waits for that one. So callers may give them in any order, and wait for each
+ * other never. The place in each queue is that of the time of this call.
+ *
+ * The lease ends with the first of its items: its validity is the shortest of theirs, and if one is
+ * lost, all are. on_lost tells that once, with a reason that begins with the name of that resource.
+ * The library then releases the others, unless there is a lock delay. redlock_extend(),
+ * redlock_downgrade(), redlock_release() and redlock_lease_forget() are about all items. A result
+ * has the resource and the votes of the item that decided it: the last that was acquired, the first
+ * that was missing, or the one with the worst code.
+ *
+ * In redlock_statistics and in events each item is an acquire and a lease of its own; one that was
+ * missing and is waited for is two acquires.
+ *
+ * @param items    copied, with their strings.
+ * @param count    1 to #REDLOCK_ITEMS_MAX.
+ * @param options  those of each item; NULL for the defaults. Its `mode` is not used: it must be
+ *                 EXCLUSIVE.
+ * @param request  as that of redlock_acquire().
+ * @return as redlock_acquire(). What is refused for a single item only after this call has returned
+ *         (#REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_LIMIT, #REDLOCK_ERR_RANDOM) is the result.
+ */
+REDLOCK_API int redlock_acquire_all(redlock_manager *manager, const redlock_item *items, size_t count,
+                                    const redlock_acquire_options *options, redlock_request **request,
+                                    redlock_callback cb, void *data);
+
+/**
+ * Makes a handle for several locks that were taken elsewhere, with the token of each item:
+ * redlock_lease_item_token(). As redlock_adopt(), for all of them. The mode of an item matters if
+ * its lease was downgraded.
+ * @param options  as those of redlock_adopt(); their `mode` must be EXCLUSIVE.
+ * @return as redlock_adopt()
+ */
+REDLOCK_API int redlock_adopt_all(redlock_manager *manager, const redlock_item *items, size_t count,
+                                  const redlock_acquire_options *options, redlock_lease **lease);
+
+/**
+ * How many resources the lease has: 1, but for one of redlock_acquire_all() or redlock_adopt_all().
+ * An item is one of them, in the order in which they were given. The functions on a lease that tell
+ * of one resource tell of item 0. Any thread, as the next three, while the handle is valid.
+ */
+REDLOCK_API size_t redlock_lease_item_count(const redlock_lease *lease);
+/** The resource of an item, or NULL if there is no such item. Owned by the lease. */
+REDLOCK_API const char *redlock_lease_item_resource(const redlock_lease *lease, size_t item);
+/** The token of an item, for redlock_adopt_all(), or NULL if there is no such item. The lease's. */
+REDLOCK_API const char *redlock_lease_item_token(const redlock_lease *lease, size_t item);
+/** The fencing token of an item, as redlock_lease_fence(): each resource has numbers of its own. */
+REDLOCK_API uint64_t redlock_lease_item_fence(const redlock_lease *lease, size_t item);
 
 /**
  * Asks every node who holds the resource. A vote is GRANTED if the node has the key (with holder

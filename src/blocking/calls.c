@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "blocking/client.h"
 #include "core/time.h"
-#include "group/handle.h"
+#include "group/calls.h"
 #include "group/requests.h"
 #include "loop/loop.h"
 #include "manager/manager_state.h"
@@ -34,14 +34,20 @@ static int begin_cancellable(redlock_client *client, struct redlock_call *call, 
 struct acquire_call {
     struct redlock_call call; /* first member */
     redlock_acquire_options lock;
+    bool several;
+    const redlock_item *items; /* of several */
+    size_t count;
     redlock_request *request;
 };
 
 static int acquire_begins(struct redlock_call *call) {
     struct acquire_call *acquire = (struct acquire_call *)call;
+    redlock_manager *manager = redlock_worker_manager(call->worker);
     assert(!acquire->request && !acquire->lock.cancel);
-    return redlock_acquire(redlock_worker_manager(call->worker), call->resource, &acquire->lock, &acquire->request,
-                           redlock_worker_answer, call);
+    return acquire->several ? redlock_acquire_all(manager, acquire->items, acquire->count, &acquire->lock,
+                                                  &acquire->request, redlock_worker_answer, call)
+                            : redlock_acquire(manager, call->resource, &acquire->lock, &acquire->request,
+                                              redlock_worker_answer, call);
 }
 
 static void stop_acquire(struct redlock_call *call) {
@@ -94,32 +100,57 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
     return begin_cancellable(client, &acquire->call, asked->lock.cancel, code, &failure);
 }
 
-int redlock_client_acquire(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
-                           redlock_lease **lease, redlock_result **result) {
-    struct acquire_call acquire = {.call = redlock_call_of(acquire_begins, REDLOCK_RESULT_ACQUIRE, resource, result)};
+static int acquire(redlock_client *client, struct acquire_call *acquire, const redlock_client_acquire_options *options,
+                   redlock_lease **lease) {
     redlock_client_acquire_options asked;
     int cancel_state;
     if (!lease) {
-        return redlock_call_refuse(&acquire.call, REDLOCK_ERR_INVALID, "lease is NULL");
+        return redlock_call_refuse(&acquire->call, REDLOCK_ERR_INVALID, "lease is NULL");
     }
     *lease = NULL;
-    if (!resource) {
-        return redlock_call_refuse(&acquire.call, REDLOCK_ERR_INVALID, "resource is NULL");
+    if (!acquire->several && !acquire->call.resource) {
+        return redlock_call_refuse(&acquire->call, REDLOCK_ERR_INVALID, "resource is NULL");
     }
-    acquire.call.stop = stop_acquire;
-    int code = read_options(client, &acquire, options, &asked);
+    acquire->call.stop = stop_acquire;
+    int code = read_options(client, acquire, options, &asked);
+    if (code == REDLOCK_OK && acquire->several && asked.reentrant) {
+        code = redlock_call_refuse(&acquire->call, REDLOCK_ERR_INVALID, "a reentrant lease is of one resource");
+    }
     if (code == REDLOCK_OK) {
-        code = redlock_client_enter(client, &acquire.call, &cancel_state);
+        code = redlock_client_enter(client, &acquire->call, &cancel_state);
     }
     if (code != REDLOCK_OK) {
         return code;
     }
-    code = asked.reentrant ? acquire_as_holder(client, &acquire, asked.owner)
-                           : redlock_worker_perform(redlock_client_worker(client, resource), &acquire.call);
+    code = asked.reentrant
+               ? acquire_as_holder(client, acquire, asked.owner)
+               : redlock_worker_perform(redlock_client_worker(client, acquire->call.resource), &acquire->call);
     redlock_client_exit(client, cancel_state);
-    assert((code == REDLOCK_OK) == (acquire.call.acquired != NULL));
-    *lease = acquire.call.acquired;
+    assert((code == REDLOCK_OK) == (acquire->call.acquired != NULL));
+    *lease = acquire->call.acquired;
     return code;
+}
+
+int redlock_client_acquire(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
+                           redlock_lease **lease, redlock_result **result) {
+    struct acquire_call call = {.call = redlock_call_of(acquire_begins, REDLOCK_RESULT_ACQUIRE, resource, result)};
+    return acquire(client, &call, options, lease);
+}
+
+/* NULL if there is none: then the manager says what is wrong. */
+static const char *first_resource(const redlock_item *items, size_t count) {
+    return items && count > 0 && items->size >= offsetof(redlock_item, mode) ? items->resource : NULL;
+}
+
+int redlock_client_acquire_all(redlock_client *client, const redlock_item *items, size_t count,
+                               const redlock_client_acquire_options *options, redlock_lease **lease,
+                               redlock_result **result) {
+    const char *resource = first_resource(items, count);
+    struct acquire_call call = {.call = redlock_call_of(acquire_begins, REDLOCK_RESULT_ACQUIRE, resource, result),
+                                .several = true,
+                                .items = items,
+                                .count = count};
+    return acquire(client, &call, options, lease);
 }
 
 static int refuse_null(struct redlock_call *call) {
@@ -176,19 +207,17 @@ int redlock_client_downgrade(redlock_client *client, redlock_lease *lease, redlo
 }
 
 static int release_begins(struct redlock_call *call) {
-    const redlock_lease *lease = call->data;
-    assert(lease);
-    const bool tells = lease->lost_cb || lease->has_expiring;
+    assert(call->data);
+    const bool tells = redlock_calls_tell_owner(call->data);
     const int code = redlock_release(call->data, redlock_worker_answer, call);
     call->tells = code == REDLOCK_OK && tells;
     return code;
 }
 
 static int forget_begins(struct redlock_call *call) {
-    const redlock_lease *lease = call->data;
-    assert(lease);
-    call->tells = lease->life == REDLOCK_LIFE_OUT && (lease->lost_cb || lease->has_expiring);
-    redlock_lease_forget(call->data); /* does nothing with a lease that is not OUT */
+    assert(call->data);
+    call->tells = redlock_calls_tell_owner(call->data);
+    redlock_lease_forget(call->data); /* does nothing with a lease that its owner has not */
     return REDLOCK_OK;
 }
 
@@ -241,6 +270,8 @@ int redlock_client_forget(redlock_client *client, redlock_lease *lease) {
 struct adopt_call {
     struct redlock_call call; /* first member */
     const char *resource, *token;
+    const redlock_item *items; /* of several */
+    size_t count;
     const redlock_acquire_options *options;
 };
 
@@ -250,23 +281,44 @@ static int adopt_begins(struct redlock_call *call) {
                          &call->acquired);
 }
 
-int redlock_client_adopt(redlock_client *client, const char *resource, const char *token,
-                         const redlock_acquire_options *options, redlock_lease **lease) {
+static int adopt_all_begins(struct redlock_call *call) {
+    const struct adopt_call *adopt = (struct adopt_call *)call;
+    return redlock_adopt_all(redlock_worker_manager(call->worker), adopt->items, adopt->count, adopt->options,
+                             &call->acquired);
+}
+
+static int adopt(redlock_client *client, struct adopt_call *adopt, redlock_lease **lease) {
     redlock_acquire_options known = {.size = sizeof known};
-    struct adopt_call adopt = {
-        .call = {.begin = adopt_begins}, .resource = resource, .token = token, .options = options};
     struct redlock_error_text failure = redlock_call_failure();
     if (!lease) {
         return redlock_check_given(&failure, "lease", false);
     }
     *lease = NULL;
-    if (redlock_check_options(&failure, "redlock_acquire_options", &known, sizeof known, options) == REDLOCK_OK) {
-        adopt.call.tells = known.on_lost || known.on_expiring;
+    if (redlock_check_options(&failure, "redlock_acquire_options", &known, sizeof known, adopt->options) ==
+        REDLOCK_OK) {
+        adopt->call.tells = known.on_lost || known.on_expiring;
     }
-    const int code = redlock_client_perform(client, resource, &adopt.call);
-    assert((code == REDLOCK_OK) == (adopt.call.acquired != NULL));
-    *lease = adopt.call.acquired;
+    const int code = redlock_client_perform(client, adopt->resource, &adopt->call);
+    assert((code == REDLOCK_OK) == (adopt->call.acquired != NULL));
+    *lease = adopt->call.acquired;
     return code;
+}
+
+int redlock_client_adopt(redlock_client *client, const char *resource, const char *token,
+                         const redlock_acquire_options *options, redlock_lease **lease) {
+    struct adopt_call call = {
+        .call = {.begin = adopt_begins}, .resource = resource, .token = token, .options = options};
+    return adopt(client, &call, lease);
+}
+
+int redlock_client_adopt_all(redlock_client *client, const redlock_item *items, size_t count,
+                             const redlock_acquire_options *options, redlock_lease **lease) {
+    struct adopt_call call = {.call = {.begin = adopt_all_begins},
+                              .resource = first_resource(items, count),
+                              .items = items,
+                              .count = count,
+                              .options = options};
+    return adopt(client, &call, lease);
 }
 
 struct inspect_call {

@@ -29,8 +29,16 @@ static int read_options(redlock_client_acquire_options *asked, const redlock_cli
     return code;
 }
 
-int redlock_client_with(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
-                        redlock_work work, void *data, int *work_result, redlock_result **result) {
+/* `resource`: NULL for several. */
+static int acquire(redlock_client *client, const char *resource, const redlock_item *items, size_t count,
+                   const redlock_client_acquire_options *asked, redlock_lease **lease, redlock_result **result) {
+    return resource ? redlock_client_acquire(client, resource, asked, lease, result)
+                    : redlock_client_acquire_all(client, items, count, asked, lease, result);
+}
+
+static int with(redlock_client *client, const char *resource, const redlock_item *items, size_t count,
+                const redlock_client_acquire_options *options, redlock_work work, void *data, int *work_result,
+                redlock_result **result) {
     struct held held = {.client = client};
     struct redlock_error_text failure = redlock_call_failure();
     redlock_client_acquire_options asked;
@@ -42,7 +50,7 @@ int redlock_client_with(redlock_client *client, const char *resource, const redl
     }
     /* Only the work may be cancelled. Elsewhere the thread must not end while it holds the lock. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    int code = redlock_client_acquire(client, resource, &asked, &held.lease, result);
+    int code = acquire(client, resource, items, count, &asked, &held.lease, result);
     assert((code == REDLOCK_OK) == (held.lease != NULL));
     if (code == REDLOCK_OK) {
         held.owner = asked.owner;
@@ -62,4 +70,19 @@ int redlock_client_with(redlock_client *client, const char *resource, const redl
     }
     pthread_setcancelstate(cancel_state, NULL);
     return code;
+}
+
+int redlock_client_with(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
+                        redlock_work work, void *data, int *work_result, redlock_result **result) {
+    if (!resource) {
+        struct redlock_call refused = redlock_call_of(NULL, REDLOCK_RESULT_ACQUIRE, resource, result);
+        return redlock_call_refuse(&refused, REDLOCK_ERR_INVALID, "resource is NULL");
+    }
+    return with(client, resource, NULL, 0, options, work, data, work_result, result);
+}
+
+int redlock_client_with_all(redlock_client *client, const redlock_item *items, size_t count,
+                            const redlock_client_acquire_options *options, redlock_work work, void *data,
+                            int *work_result, redlock_result **result) {
+    return with(client, NULL, items, count, options, work, data, work_result, result);
 }

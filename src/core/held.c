@@ -97,8 +97,7 @@ static void stand_on_round(struct redlock_lease_core *lease) {
 
 /* A waiter may have asked long ago: its grants are old, and little of the ttl is left. */
 static void renew_if_short(struct redlock_lease_core *lease, int64_t now_ns) {
-    assert(stands_on_grants(lease));
-    const int64_t whole_ns = lease->deadline_ns - term_start_ns(lease);
+    const int64_t whole_ns = redlock_deadline_ns(0, lease->round_ttl_ms);
     if (lease->deadline_ns - now_ns < whole_ns / 4 * 3) {
         lease->next_try_ns = now_ns;
     }
@@ -135,7 +134,7 @@ void redlock_held_begin(struct redlock_lease_core *lease, int64_t now_ns) {
 
 void redlock_held_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how, struct redlock_actions *actions) {
     assert(redlock_lease_is_held(lease));
-    if (lease->plan.lock_delay_ms == 0) {
+    if (!redlock_lease_delays(lease)) {
         redlock_lease_clean_up(lease, actions);
     }
     if (lease->state == REDLOCK_LEASE_EXTENDING) {
@@ -266,6 +265,20 @@ static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redloc
     }
     actions->heal = redlock_nodes_all(lease->node_count) & ~redlock_lease_backing_nodes(lease);
     redlock_keys_set_outside(&lease->keys, actions->heal);
+}
+
+void redlock_held_settle(struct redlock_lease_core *lease, const struct redlock_plan *plan, int64_t now_ns) {
+    if (!redlock_lease_is_held(lease)) {
+        return; /* lost in this very turn */
+    }
+    lease->plan.unsettled = false;
+    lease->plan.auto_extend = plan->auto_extend;
+    lease->plan.auto_extend_max_ms = plan->auto_extend_max_ms;
+    lease->begun_ns = now_ns;
+    if (lease->state == REDLOCK_LEASE_HELD) {
+        schedule_renewal(lease, lease->next_try_ns);
+        renew_if_short(lease, now_ns);
+    }
 }
 
 int64_t redlock_held_expiring_ns(const struct redlock_lease_core *lease) {

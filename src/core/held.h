@@ -9,6 +9,8 @@
 int64_t redlock_held_heal_ns(const struct redlock_lease_core *lease);
 /* The current round is WON in time. */
 void redlock_held_begin(struct redlock_lease_core *lease, int64_t now_ns);
+/* From now on it renews itself as the plan says: until now we did, for our own sake. */
+void redlock_held_settle(struct redlock_lease_core *lease, const struct redlock_plan *plan, int64_t now_ns);
 /* When to tell that the deadline is near; REDLOCK_NEVER_NS: not, or not again. */
 int64_t redlock_held_expiring_ns(const struct redlock_lease_core *lease);
 /* The clock was read before the deadline: tells that it is near, and while HELD renews or heals

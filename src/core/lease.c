@@ -34,7 +34,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
     case REDLOCK_LEASE_ADOPTED:
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
-        if (lease->was_held && lease->plan.lock_delay_ms > 0 && now_ns >= lease->deadline_ns) {
+        if (lease->was_held && redlock_lease_delays(lease) && now_ns >= lease->deadline_ns) {
             redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
             end(lease, REDLOCK_ERR_LOST, actions);
             break;
@@ -320,6 +320,9 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         break;
     case REDLOCK_EVENT_EXTEND:
         redlock_held_extend(lease, event, actions);
+        break;
+    case REDLOCK_EVENT_SETTLE:
+        redlock_held_settle(lease, event->plan, event->now_ns);
         break;
     case REDLOCK_EVENT_RELEASE:
         on_release(lease, event->now_ns, event->may_leave_free, actions);

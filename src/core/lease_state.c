@@ -105,7 +105,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
         {"only EXTENDING answers the caller",
          implies(lease->extend_by_caller, lease->state == REDLOCK_LEASE_EXTENDING)},
         {"QUEUED has a queue", implies(lease->state == REDLOCK_LEASE_QUEUED, lease->grants != NULL)},
-        {"who gave up has cleaned up", implies(gave_up & (lease->plan.lock_delay_ms == 0), !owns_keys)},
+        {"who gave up has cleaned up", implies(gave_up & !redlock_lease_delays(lease), !owns_keys)},
         {"a quorum is some of the nodes", (votes->quorum >= 1) & (votes->quorum <= lease->node_count)},
         {"EXTENDING and LOST were held or adopted", implies(was_taken, lease->was_held | lease->is_adopted)},
         {"ADOPTED was never held",

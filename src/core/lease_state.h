@@ -74,6 +74,9 @@
  *            late vote; keys that the deadline depends on are missing, and the last EXTEND, with a
  *            shorter ttl, was WON
  *                                 → HELD       the deadline of that EXTEND; LOST if it has passed
+ *            settle               → HELD       renews itself as the plan says now, and its cap
+ *                                              counts from now; renewed at once if less than three
+ *                                              quarters of the validity are left
  *            release              → RELEASING  send RELEASE where the cleanup would go; now and
  *                                              then, if the lock was handed to us, it is left free
  *                                              for a moment (core/waiter.h)
@@ -87,6 +90,7 @@
  *                                              was ready meanwhile
  *            deadline             → LOST       cleanup, lost, extended LOST
  *            extend, downgrade    → EXTENDING  only over a renewal, whose votes become stale
+ *            settle               → EXTENDING  likewise, after this round
  *            release              → RELEASING  send RELEASE where the cleanup would go, extended
  *                                              CANCELLED
  * RELEASING  WON                  → ENDED      released OK
@@ -113,9 +117,9 @@
  * - An adopted lease that was never held has no deadline to keep. If its first EXTEND fails, it is
  *   ADOPTED again (NO_QUORUM; TOO_SLOW if a quorum came too late). If too few nodes may have the
  *   key, it is LOST without `lost`.
- * - With a lock delay, the keys outlive the lease. Then LOST makes no cleanup: the keys end with
- *   their ttl. A release at or after the deadline finds the lease LOST, even if no timer has run
- *   yet.
+ * - With a lock delay, the keys outlive the lease, once it is settled. Then LOST makes no cleanup:
+ *   the keys end with their ttl. A release at or after the deadline finds the lease LOST, even if
+ *   no timer has run yet.
  * - core/waiter.h and docs/waiting.md say when a waiter asks, looks and yields. A late grant may
  *   back a lease that is held already.
  * - ACQUIRE and WAIT go to no node that a guard keeps from voting. If too few nodes are left for a
@@ -146,7 +150,8 @@ enum redlock_lease_state {
     REDLOCK_LEASE_ENDED
 };
 
-/* What the caller asked for. Only ttl_ms changes during the life of the lease. */
+/* What the caller asked for. Only ttl_ms changes during the life of the lease. What is about
+ * renewals changes once, where it is one of several. */
 struct redlock_plan {
     int64_t wait_timeout_ms;
     /* No renewal is sent after this time; the last one may reach beyond it; 0: no limit. */
@@ -160,6 +165,8 @@ struct redlock_plan {
     bool heal : 1;
     bool fencing : 1;
     bool shared : 1; /* it reads, beside others who do */
+    /* An item of a bundle, until it settles: nobody was told of it, so its end needs no delay. */
+    bool unsettled : 1;
 };
 
 enum redlock_event_type {
@@ -183,6 +190,7 @@ enum redlock_event_type {
     REDLOCK_EVENT_CANCEL,
     REDLOCK_EVENT_EXTEND,    /* ttl_ms; from the caller, see redlock_lease_extend_check() */
     REDLOCK_EVENT_DOWNGRADE, /* ttl_ms; likewise */
+    REDLOCK_EVENT_SETTLE,    /* plan: of a lease that we renewed for our own sake */
     REDLOCK_EVENT_RELEASE
 };
 
@@ -274,6 +282,11 @@ struct redlock_lease_core {
 };
 
 /* HELD, with an extension under way or not. */
+/* Whether its keys outlive it. */
+static inline bool redlock_lease_delays(const struct redlock_lease_core *lease) {
+    return lease->plan.lock_delay_ms > 0 && !lease->plan.unsettled;
+}
+
 static inline bool redlock_lease_is_held(const struct redlock_lease_core *lease) {
     return lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
 }

@@ -64,6 +64,11 @@ enum redlock_planted_bug {
     REDLOCK_BUG_SHARED_KEEP_JOINS,     /* or an extension joins again, and counts, */
     REDLOCK_BUG_SHARED_ONE_LIFE,       /* or all have the time to live of the first, */
     REDLOCK_BUG_SHARED_LINE_IGNORED,   /* or none of them sees the writer who is first in line */
+    REDLOCK_BUG_BUNDLE_UNSORTED,       /* a bundle takes its items as they were given, */
+    REDLOCK_BUG_BUNDLE_KEEPS_ALL,      /* or keeps those after the one that it waits for, */
+    REDLOCK_BUG_BUNDLE_LEAVES_PREFIX,  /* or fails without a release, */
+    REDLOCK_BUG_BUNDLE_LOSES_ONE,      /* or goes on without the one that was lost, */
+    REDLOCK_BUG_BUNDLE_FIRST_DEADLINE, /* or is valid as long as its first item */
     REDLOCK_BUG_DELETE_FINAL,          /* what a command does not delete counts as gone */
     REDLOCK_BUG_HEAL_OUTLIVES,         /* a key that is healed lives for twice its ttl */
     REDLOCK_BUG_LOSS_ENDS_NOTHING,     /* a lease that was lost tells no end */

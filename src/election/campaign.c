@@ -236,7 +236,7 @@ static void on_timer(struct redlock_timer *timer) {
     if (code == REDLOCK_OK) {
         feed(election, REDLOCK_CANDIDATE_TIMER, code, NULL);
     } else {
-        redlock_driver_describe(election->pending, code, on_described, election);
+        redlock_driver_describe(election->pending, REDLOCK_RESULT_ACQUIRE, code, on_described, election);
     }
 }
 

@@ -233,9 +233,10 @@ struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enu
                                   .may_not_vote = redlock_guards_may_not_vote(lease->group, now_ns)};
 }
 
-/* A first try would jump the queue, or nobody would be told of it. */
+/* A first try would jump the queue, or nobody would be told of it, or it was made. */
 static bool is_in_line(const struct redlock_lease *lease) {
-    return lease->waiting && (lease->target->announced || redlock_line_is_in_line(&lease->group->line, lease->target));
+    return lease->waiting && (lease->target->announced || lease->waiting->in_line ||
+                              redlock_line_is_in_line(&lease->group->line, lease->target));
 }
 
 void redlock_driver_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
@@ -372,9 +373,10 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     }
 }
 
-void redlock_driver_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data) {
+void redlock_driver_describe(const struct redlock_lease *lease, enum redlock_result_of of, int code,
+                             redlock_callback cb, void *data) {
     assert(code != REDLOCK_OK);
-    run_callback(lease, REDLOCK_RESULT_ACQUIRE, code, cb, data);
+    run_callback(lease, of, code, cb, data);
 }
 
 static void count_acquired(struct redlock_group *group, int code) {
@@ -421,7 +423,7 @@ static void call_extended(struct redlock_lease *lease) {
 __attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *lease) {
     assert(lease->core.plan.expiring_ms > 0);
     const struct redlock_expiring *expiring = redlock_handle_expiring(lease);
-    const int64_t remaining_ms = redlock_lease_validity_ms(lease);
+    const int64_t remaining_ms = redlock_handle_validity_ms(lease);
     if (lease->life != REDLOCK_LIFE_OUT || remaining_ms == 0) {
         return;
     }

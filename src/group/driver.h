@@ -3,6 +3,7 @@
 #define REDLOCK_GROUP_DRIVER_H
 
 #include "group/handle.h"
+#include "result/result.h"
 
 /* The clock for fencing tokens; 0 for a lease without one. */
 int64_t redlock_driver_wall_us(const struct redlock_lease *lease);
@@ -33,8 +34,10 @@ void redlock_driver_free(struct redlock_lease *lease);
 
 /* Runs the callbacks that wait. Then frees the lease if it is over. */
 void redlock_driver_run_callbacks(struct redlock_lease *lease);
-/* Calls `cb` with what an acquire that goes on has found so far, as if it had ended with `code`. */
-void redlock_driver_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data);
+/* Calls `cb` with what the last round has found so far, as if such a request had ended with this
+ * code. */
+void redlock_driver_describe(const struct redlock_lease *lease, enum redlock_result_of of, int code,
+                             redlock_callback cb, void *data);
 
 /* Why an acquire that waits cannot win, as far as its last round shows; OK if others hold the
  * lock. */

@@ -21,7 +21,7 @@ static const struct redlock_requester_ops *const ops[REDLOCK_REQUESTER_KINDS] = 
     [REDLOCK_REQUESTER_LEASE] = &redlock_lease_ops,       [REDLOCK_REQUESTER_OWED] = &redlock_owed_ops,
     [REDLOCK_REQUESTER_QUERY] = &redlock_query_ops,       [REDLOCK_REQUESTER_LISTING] = &redlock_listing_ops,
     [REDLOCK_REQUESTER_OBSERVER] = &redlock_observer_ops, [REDLOCK_REQUESTER_GUARDS] = &redlock_guards_ops,
-    [REDLOCK_REQUESTER_TIMER] = &redlock_timer_ops,
+    [REDLOCK_REQUESTER_BUNDLE] = &redlock_bundle_ops,     [REDLOCK_REQUESTER_TIMER] = &redlock_timer_ops,
 };
 
 /* Low digits that make our fencing tokens differ from those of other clients. */

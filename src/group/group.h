@@ -30,6 +30,7 @@ enum redlock_requester_kind {
     REDLOCK_REQUESTER_LISTING,
     REDLOCK_REQUESTER_OBSERVER,
     REDLOCK_REQUESTER_GUARDS, /* one at most */
+    REDLOCK_REQUESTER_BUNDLE, /* sends nothing by itself; closes after its leases */
     REDLOCK_REQUESTER_TIMER,  /* in no list */
     REDLOCK_REQUESTER_KINDS
 };
@@ -84,7 +85,7 @@ struct redlock_requester_ops {
 /* Of the kinds, each beside its code. The answers of a lease are most of the work, and called
  * directly. */
 extern const struct redlock_requester_ops redlock_lease_ops, redlock_owed_ops, redlock_query_ops, redlock_listing_ops,
-    redlock_observer_ops, redlock_guards_ops, redlock_timer_ops;
+    redlock_observer_ops, redlock_guards_ops, redlock_bundle_ops, redlock_timer_ops;
 
 /* The close is done. */
 typedef void (*redlock_group_drained)(void *ctx);

@@ -44,10 +44,6 @@ struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char
     return lease;
 }
 
-const char *redlock_lease_resource(const redlock_lease *lease) {
-    return redlock_target_key(lease->target) + lease->group->key_prefix_size;
-}
-
 /* The votes of an acquire say nothing about a deadline that passed later. */
 static void silence(struct redlock_result *result) {
     for (unsigned i = 0; i < result->count; i++) {
@@ -60,7 +56,7 @@ static void silence(struct redlock_result *result) {
 void redlock_handle_fill_result(const struct redlock_lease *lease, struct redlock_result *result) {
     const struct redlock_group *group = lease->group;
     const unsigned count = group->node_count;
-    result->resource = redlock_lease_resource(lease);
+    result->resource = redlock_handle_resource(lease);
     result->ttl_ms = lease->core.plan.ttl_ms;
     result->cap_ms = lease->core.plan.auto_extend_max_ms;
     result->quorum = group->quorum;

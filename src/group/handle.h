@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "core/lease.h"
+#include "core/time.h"
 #include "group/group.h"
 #include "result/result.h"
 
@@ -70,6 +71,7 @@ struct redlock_waiting {
     redlock_nodes refusing; /* nodes that could not keep this queue when last asked */
     bool counted : 1;       /* in the statistics as queued */
     bool guessed : 1;       /* the ticket of this place, before a quorum of clocks was known */
+    bool in_line : 1;       /* an item of a bundle, which was tried before */
     uint8_t handing;        /* enum redlock_handing, of the RELEASE of this lease */
 };
 
@@ -154,6 +156,17 @@ static inline void *redlock_handle_trace(const struct redlock_lease *lease) {
     const char *room = (const char *)(lease->details + lease->group->node_count);
     room += lease->has_expiring ? sizeof(struct redlock_expiring) : 0;
     return lease->is_traced ? *(void *const *)(const void *)room : NULL;
+}
+
+/* As it was given. */
+static inline const char *redlock_handle_resource(const struct redlock_lease *lease) {
+    return redlock_target_key(lease->target) + lease->group->key_prefix_size;
+}
+
+/* See redlock_lease_validity_ms(). */
+static inline int64_t redlock_handle_validity_ms(const struct redlock_lease *lease) {
+    const int64_t until_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_acquire);
+    return until_ns ? redlock_validity_ms(until_ns, redlock_group_now_ns(lease->group)) : 0;
 }
 
 /* The token stands behind the target; terminated. */

@@ -173,8 +173,9 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     return REDLOCK_OK;
 }
 
+/* `arrival_us`: an item of a bundle that came then; 0: by itself, and now. */
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
-                   redlock_request **request, redlock_callback cb, void *data, bool announced) {
+                   redlock_request **request, redlock_callback cb, void *data, bool announced, uint64_t arrival_us) {
     const redlock_acquire_options *options;
     redlock_acquire_options room;
     struct redlock_lease *lease;
@@ -188,7 +189,7 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     }
     /* R1: read the clock before the first byte is sent. */
     const int64_t now_ns = redlock_group_now_ns(group);
-    if (lease->waiting && !redlock_waiting_prepare(lease, now_ns)) {
+    if (lease->waiting && !redlock_waiting_prepare(lease, arrival_us, now_ns)) {
         redlock_driver_free(lease);
         return REDLOCK_ERR_NO_MEMORY;
     }
@@ -203,7 +204,8 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     group->statistics.requests_pending++;
     lease->target->announced = announced;
     redlock_tell_started(lease, now_ns);
-    const struct redlock_plan plan = plan_of(group, options);
+    struct redlock_plan plan = plan_of(group, options);
+    plan.unsettled = arrival_us != 0;
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
         /* A guard lets no node vote before the node has said who it is. */
         const int64_t until_ns = redlock_guards_park_until_ns(group, plan.wait_timeout_ms, now_ns);
@@ -222,12 +224,18 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
 
 int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
                           redlock_request **request, redlock_callback cb, void *data) {
-    return acquire(group, resource, options, request, cb, data, false);
+    return acquire(group, resource, options, request, cb, data, false, 0);
 }
 
 int redlock_group_campaign(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
                            redlock_request **request, redlock_callback cb, void *data) {
-    return acquire(group, resource, options, request, cb, data, true);
+    return acquire(group, resource, options, request, cb, data, true, 0);
+}
+
+int redlock_group_acquire_item(struct redlock_group *group, const char *resource,
+                               const redlock_acquire_options *options, uint64_t arrival_us, redlock_request **request,
+                               redlock_callback cb, void *data) {
+    return acquire(group, resource, options, request, cb, data, false, arrival_us);
 }
 
 /* The attempt was won, but its caller does not want the lease any more or cannot have it. It ends
@@ -251,9 +259,8 @@ static void give_up(struct redlock_lease *lease, int code) {
     }
 }
 
-void redlock_request_cancel(redlock_request *request) {
-    struct redlock_lease *lease = (struct redlock_lease *)request;
-    if (!lease || redlock_group_check_open(lease->group) != REDLOCK_OK) {
+void redlock_group_cancel(struct redlock_lease *lease) {
+    if (redlock_group_check_open(lease->group) != REDLOCK_OK) {
         return; /* the close has cancelled it already */
     }
     give_up(lease, REDLOCK_ERR_CANCELLED);
@@ -301,9 +308,6 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
 
 /* The handle of a lease, which ends with the release. */
 static int check_lease(const struct redlock_lease *lease) {
-    if (!lease) {
-        return REDLOCK_ERR_INVALID;
-    }
     struct redlock_group *group = lease->group;
     return lease->life != REDLOCK_LIFE_OUT
                ? redlock_group_refuse(group, redlock_fail(&group->failure, REDLOCK_ERR_INVALID,
@@ -311,7 +315,7 @@ static int check_lease(const struct redlock_lease *lease) {
                : REDLOCK_OK;
 }
 
-static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
+static int check_ttl(const struct redlock_lease *lease, int64_t ttl_ms) {
     struct redlock_group *group = lease->group;
     const int64_t lock_delay_ms = lease->core.plan.lock_delay_ms;
     const int64_t least_ms = 2 * (int64_t)lease->core.plan.expiring_ms;
@@ -326,19 +330,17 @@ static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
     return redlock_group_admit(group, code);
 }
 
-static int extend(redlock_lease *lease, enum redlock_event_type type, int64_t ttl_ms, redlock_callback cb, void *data) {
-    int code = check_extend(lease, ttl_ms);
+int redlock_group_check_extend(const struct redlock_lease *lease, int64_t ttl_ms, int64_t now_ns) {
+    const int code = check_ttl(lease, ttl_ms);
     if (code != REDLOCK_OK) {
         return code;
     }
-    if (lease->extend_pending) {
-        return REDLOCK_ERR_BUSY;
-    }
-    const int64_t now_ns = redlock_group_now_ns(lease->group);
-    code = redlock_lease_extend_check(&lease->core, now_ns);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
+    return lease->extend_pending ? REDLOCK_ERR_BUSY : redlock_lease_extend_check(&lease->core, now_ns);
+}
+
+void redlock_group_begin_extend(struct redlock_lease *lease, enum redlock_event_type type, int64_t ttl_ms,
+                                int64_t now_ns, redlock_callback cb, void *data) {
+    assert(!lease->extend_pending);
     lease->extend_cb = cb;
     lease->extend_data = data;
     lease->extend_ttl_ms = (int32_t)ttl_ms;
@@ -346,20 +348,29 @@ static int extend(redlock_lease *lease, enum redlock_event_type type, int64_t tt
     lease->group->statistics.requests_pending++;
     redlock_driver_feed(lease, &(struct redlock_event){.type = type, .now_ns = now_ns, .ttl_ms = ttl_ms});
     redlock_group_rearm(lease->group);
-    return REDLOCK_OK;
 }
 
-int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
+static int extend(struct redlock_lease *lease, enum redlock_event_type type, int64_t ttl_ms, redlock_callback cb,
+                  void *data) {
+    const int64_t now_ns = redlock_group_now_ns(lease->group);
+    const int code = redlock_group_check_extend(lease, ttl_ms, now_ns);
+    if (code == REDLOCK_OK) {
+        redlock_group_begin_extend(lease, type, ttl_ms, now_ns, cb, data);
+    }
+    return code;
+}
+
+int redlock_group_extend(struct redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
     const int code = check_lease(lease);
     return code == REDLOCK_OK ? extend(lease, REDLOCK_EVENT_EXTEND, ttl_ms, cb, data) : code;
 }
 
-int redlock_downgrade(redlock_lease *lease, redlock_callback cb, void *data) {
+int redlock_group_downgrade(struct redlock_lease *lease, redlock_callback cb, void *data) {
     const int code = check_lease(lease);
     return code == REDLOCK_OK ? extend(lease, REDLOCK_EVENT_DOWNGRADE, lease->core.plan.ttl_ms, cb, data) : code;
 }
 
-int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
+int redlock_group_release(struct redlock_lease *lease, redlock_callback cb, void *data) {
     const int code = check_lease(lease);
     if (code != REDLOCK_OK) {
         return code;
@@ -380,8 +391,8 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
     return REDLOCK_OK;
 }
 
-void redlock_lease_forget(redlock_lease *lease) {
-    if (!lease || lease->life != REDLOCK_LIFE_OUT || redlock_group_check_open(lease->group) == REDLOCK_ERR_FORKED) {
+void redlock_group_forget(struct redlock_lease *lease) {
+    if (lease->life != REDLOCK_LIFE_OUT || redlock_group_check_open(lease->group) == REDLOCK_ERR_FORKED) {
         return;
     }
     struct redlock_group *group = lease->group;
@@ -419,16 +430,3 @@ static void lease_free(struct redlock_group *group, struct redlock_requester *re
 }
 
 const struct redlock_requester_ops redlock_lease_ops = {.due = lease_due, .close = lease_close, .free = lease_free};
-
-int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
-    const int64_t until_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_acquire);
-    return until_ns ? redlock_validity_ms(until_ns, redlock_group_now_ns(lease->group)) : 0;
-}
-
-const char *redlock_lease_token(const redlock_lease *lease) {
-    return redlock_handle_own_token(lease);
-}
-
-uint64_t redlock_lease_fence(const redlock_lease *lease) {
-    return lease->core.fence.token;
-}

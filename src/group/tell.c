@@ -143,7 +143,7 @@ __attribute__((noinline, cold)) static void tell_of(const struct redlock_lease *
     event.size = sizeof event;
     event.id = (uintptr_t)lease;
     event.trace = redlock_handle_trace(lease);
-    event.resource = redlock_lease_resource(lease);
+    event.resource = redlock_handle_resource(lease);
     event.node = "";
     event.reason = event.reason ? event.reason : "";
     event.attempts = lease->core.attempts;
@@ -346,7 +346,7 @@ __attribute__((noinline, cold)) static void log_vote(struct redlock_lease *lease
         return;
     }
     const char *text = redlock_text_string(detail->text);
-    redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+    redlock_text_printable(redlock_handle_resource(lease), name, sizeof name);
     LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s%s", redlock_tell_operation_name(operation), name,
         lease->group->node_names[node], redlock_vote_name((redlock_vote_kind)detail->kind), (long)detail->latency_us,
         text[0] ? ": " : "", text, rank);
@@ -373,7 +373,7 @@ static void log_attempt(struct redlock_lease *lease, const char *name, int64_t n
 void redlock_tell_log_push(const struct redlock_lease *lease, unsigned node) {
     char name[NAME_SIZE];
     if (is_logged(lease, REDLOCK_LOG_DEBUG)) {
-        redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+        redlock_text_printable(redlock_handle_resource(lease), name, sizeof name);
         LOG(lease, DEBUG, "wait '%s': node %s handed it over", name, lease->group->node_names[node]);
     }
 }
@@ -406,7 +406,7 @@ __attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum
                                                const struct redlock_actions *actions, int64_t now_ns) {
     char name[NAME_SIZE];
     const enum redlock_lease_state after = lease->core.state;
-    redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+    redlock_text_printable(redlock_handle_resource(lease), name, sizeof name);
     if (actions->lost) {
         char loss[LOSS_SIZE];
         redlock_handle_loss_text(lease, loss, sizeof loss);

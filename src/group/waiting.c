@@ -18,13 +18,14 @@ static bool is_unheard(const struct redlock_group *group) {
     return redlock_nodes_count(group->line.listening) < group->quorum;
 }
 
-bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
+bool redlock_waiting_prepare(struct redlock_lease *lease, uint64_t arrival_us, int64_t now_ns) {
     struct redlock_waiting *waiting = lease->waiting;
     assert(waiting && lease->core.state == REDLOCK_LEASE_IDLE);
     if (!redlock_line_add(&lease->group->line, lease, &waiting->id)) {
         return false;
     }
-    waiting->arrival_us = redlock_line_arrive(&lease->group->line, now_ns);
+    waiting->in_line = arrival_us != 0;
+    waiting->arrival_us = arrival_us != 0 ? arrival_us : redlock_line_arrive(&lease->group->line, now_ns);
     if (REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
         waiting->arrival_us = redlock_line_ticket(&lease->group->line, &lease->group->env, waiting->arrival_us);
     }
@@ -117,7 +118,7 @@ void redlock_waiting_keep(struct redlock_lease *lease) {
 
 /* Whoever has neither a place nor the lock wants no push. */
 static void give_token_up(struct redlock_lease *lease, const struct redlock_actions *actions) {
-    const bool stays = actions->lost && lease->core.plan.lock_delay_ms > 0;
+    const bool stays = actions->lost && redlock_lease_delays(&lease->core);
     switch (lease->core.state) {
     case REDLOCK_LEASE_RETRYING:
     case REDLOCK_LEASE_LOST:
@@ -244,7 +245,7 @@ static void warn_of_resource(const struct redlock_lease *lease, unsigned node, c
     if (!redlock_line_warns(&group->line, redlock_text_string(why))) {
         return;
     }
-    redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+    redlock_text_printable(redlock_handle_resource(lease), name, sizeof name);
     group->env.log(group->env.ctx, REDLOCK_LOG_WARNING,
                    "too few nodes can keep a queue of '%s', so waiting for it tries again after random delays; "
                    "node %s: %s",

@@ -5,7 +5,7 @@
 #include "group/handle.h"
 
 /* Prepares an acquire for queues. False if there is no memory. */
-bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns);
+bool redlock_waiting_prepare(struct redlock_lease *lease, uint64_t arrival_us, int64_t now_ns);
 /* The ticket for its next token. It stays the same, unless it was wrong. */
 uint64_t redlock_waiting_ticket(struct redlock_lease *lease);
 /* Whether it waits under a wrong ticket: it was guessed before a quorum of clocks was known, or the

@@ -7,6 +7,7 @@
 #include <redlock/adapters/poll.h>
 
 #include "base/check.h"
+#include "group/bundle.h"
 #include "group/requests.h"
 #include "group/tell.h"
 #include "manager/manager_state.h"
@@ -225,6 +226,19 @@ int redlock_manager_telemetry(const redlock_manager *manager, redlock_telemetry 
 int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options,
                     redlock_request **request, redlock_callback cb, void *data) {
     return manager != NULL ? redlock_group_acquire(manager->fleet.group, resource, options, request, cb, data)
+                           : REDLOCK_ERR_INVALID;
+}
+
+int redlock_acquire_all(redlock_manager *manager, const redlock_item *items, size_t count,
+                        const redlock_acquire_options *options, redlock_request **request, redlock_callback cb,
+                        void *data) {
+    return manager != NULL ? redlock_group_acquire_all(manager->fleet.group, items, count, options, request, cb, data)
+                           : REDLOCK_ERR_INVALID;
+}
+
+int redlock_adopt_all(redlock_manager *manager, const redlock_item *items, size_t count,
+                      const redlock_acquire_options *options, redlock_lease **lease) {
+    return manager != NULL ? redlock_group_adopt_all(manager->fleet.group, items, count, options, lease)
                            : REDLOCK_ERR_INVALID;
 }
 

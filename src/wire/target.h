@@ -14,14 +14,14 @@ struct redlock_target {
     uint16_t size;  /* of all of it */
     uint8_t count;  /* of items: 1, so far */
     bool announced; /* WAIT, RELEASE: nodes tell observers who holds it now (docs/waiting.md) */
-    struct redlock_item {
+    struct redlock_target_item {
         uint16_t at, key_size; /* the key, terminated; from the beginning of the target */
     } items[];
 };
 
 /* The size of a target of one item. */
 static inline size_t redlock_target_size(size_t key_size) {
-    return sizeof(struct redlock_target) + sizeof(struct redlock_item) + key_size + 1;
+    return sizeof(struct redlock_target) + sizeof(struct redlock_target_item) + key_size + 1;
 }
 
 /* Makes a target of one item in `room`, which is as large as that and aligned to 2. */
@@ -31,7 +31,8 @@ static inline struct redlock_target *redlock_target_make(void *room, const char 
     const size_t key_size = prefix_size + name_size, size = redlock_target_size(key_size);
     char *key = (char *)room + size - key_size - 1;
     *target = (struct redlock_target){.size = (uint16_t)size, .count = 1};
-    target->items[0] = (struct redlock_item){.at = (uint16_t)(size - key_size - 1), .key_size = (uint16_t)key_size};
+    target->items[0] =
+        (struct redlock_target_item){.at = (uint16_t)(size - key_size - 1), .key_size = (uint16_t)key_size};
     memcpy(key, prefix, prefix_size);
     memcpy(key + prefix_size, name, name_size);
     key[key_size] = '\0';

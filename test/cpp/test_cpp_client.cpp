@@ -146,6 +146,34 @@ NODES_TEST(a_lease_is_extended_released_and_adopted) {
     assert_true(client.adopt("r", "").message() == "token has 0 bytes; it must have 1 to 128");
 }
 
+NODES_TEST(several_resources_in_one_lease) {
+    redlock::client client = open();
+    redlock::acquire_options options = waits(0s);
+    options.fencing = true;
+    redlock::lease lease = client.acquire_all({"b", {"a", redlock::mode::shared}}, options).value();
+    assert_int_equal(lease.item_count(), 2);
+    assert_true(lease.resource() == "b" && lease.resource(0) == "b" && lease.resource(1) == "a");
+    assert_true(lease.token(0) == lease.token() && lease.token(1).size() == 33 && lease.token(2).empty());
+    assert_true(lease.fence(0) == lease.fence() && lease.fence(1) % 1000 == 999 && lease.fence(2) == 0);
+    assert_true(client.acquire_all({"0", "b"}, waits(0s)).code() == errc::contended);
+    const std::vector<redlock::item> taken{
+        {"b", redlock::mode::exclusive, std::string(lease.token(0))},
+        {"a", redlock::mode::shared, std::string(lease.token(1))},
+    };
+    assert_true(lease.forget());
+    redlock::lease adopted = client.adopt_all(taken, waits(0s)).value();
+    assert_true(adopted.extend(patient));
+    assert_true(adopted.validity() > 0s && adopted.release());
+    assert_true(no_keys("a") && no_keys("b"));
+    assert_true(client.with_all({"a", "b"}, {}, [](redlock::lease &held) { return held.item_count(); }).value() == 2);
+    client.with_all({"a", "b"}, {}, [](redlock::lease &) {}).value();
+    assert_true(client.acquire_all({"a", std::string("a")}).error().message().find("the same resource") !=
+                std::string::npos);
+    assert_true(client.acquire_all({}).code() == errc::invalid);
+    assert_true(client.adopt_all({"a"}).code() == errc::invalid);
+    assert_true(no_keys("a") && no_keys("b"));
+}
+
 NODES_TEST(a_writer_becomes_a_reader) {
     redlock::client client = open();
     redlock::acquire_options reading = waits(0s);

@@ -77,6 +77,41 @@ bool free_again(const char *key) {
 TESTS_WITH(start, stop_nodes);
 #define LOOP_TEST(name) TEST_WITH(name, set_up, tear_down)
 
+LOOP_TEST(several_resources_in_one_lease) {
+    redlock::manager manager = create();
+    async_lease lease;
+    assert_true(manager.acquire_all({"a", "b"}, waits(60s), [&](result_view result, async_lease taken) {
+        assert_true(result.code() == errc::ok);
+        lease = std::move(taken);
+    }) == errc::ok);
+    run_until([&] { return !lease.empty(); });
+    assert_int_equal(lease.item_count(), 2);
+    const std::vector<redlock::item> taken{
+        {"a", redlock::mode::exclusive, std::string(lease.token(0))},
+        {"b", redlock::mode::exclusive, std::string(lease.token(1))},
+    };
+    lease.forget();
+    async_lease adopted = manager.adopt_all(taken, waits(60s)).value();
+    bool extended = false;
+    assert_true(adopted.extend(patient, [&](result_view result) { extended = result.code() == errc::ok; }) == errc::ok);
+    run_until([&] { return extended; });
+    assert_true(adopted.validity() > 0s && adopted.release() == errc::ok);
+    assert_true(free_again("a") && free_again("b"));
+    assert_true(manager.acquire_all({"a", "a"}, {}, [](result_view, async_lease) {}) == errc::invalid);
+    assert_true(manager.adopt_all({"a"}).code() == errc::invalid);
+    redlock::async_request request;
+    redlock::errc code = errc::ok;
+    async_lease b = acquire(manager, "b");
+    assert_true(manager.acquire_all(
+                    {"b", "a"}, waits(60s), [&](result_view result, const async_lease &) { code = result.code(); },
+                    &request) == errc::ok);
+    assert_true(request.pending());
+    request.cancel();
+    run_until([&] { return !request.pending(); });
+    assert_true(code == errc::cancelled);
+    close(manager);
+}
+
 LOOP_TEST(a_lease_is_taken_extended_and_released) {
     redlock::manager manager = create();
     int steps = 0;

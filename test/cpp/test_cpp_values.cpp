@@ -295,8 +295,13 @@ TEST(empty_objects_do_nothing) {
     assert_true(client.elect("r").code() == errc::closed);
     assert_true(client.statistics().code() == errc::closed);
     assert_true(client.with("r", [](redlock::lease &) {}).code() == errc::closed);
+    assert_true(client.acquire_all({"r"}).code() == errc::closed);
+    assert_true(client.adopt_all({"r"}).code() == errc::closed);
+    assert_true(client.with_all({"r"}, {}, [](redlock::lease &) {}).code() == errc::closed);
     assert_true(client.close() == errc::ok);
     redlock::lease lease = through(redlock::lease());
+    assert_int_equal(lease.item_count(), 0);
+    assert_true(lease.token(0).empty() && lease.resource(0).empty() && lease.fence(0) == 0);
     assert_true(lease.empty());
     assert_int_equal(lease.validity().count(), 0);
     assert_int_equal(lease.fence(), 0);
@@ -316,6 +321,8 @@ TEST(empty_objects_do_nothing) {
     assert_true(manager.connect(1s, never) == errc::closed);
     assert_true(manager.inspect("r", never) == errc::closed);
     assert_true(manager.acquire("r", {}, [owned](redlock::result_view, redlock::async_lease) {}) == errc::closed);
+    assert_true(manager.acquire_all({"r"}, {}, [owned](redlock::result_view, redlock::async_lease) {}) == errc::closed);
+    assert_true(manager.adopt_all({"r"}).code() == errc::closed);
     assert_true(manager.close([owned] {}) == errc::closed);
     assert_true(manager.close() == errc::closed);
     assert_int_equal(manager.node_count(), 0);

@@ -1,5 +1,5 @@
 # The blocking client against five real servers.
-foreach(part "" _drive _loops _reentrant _with _end _fork
+foreach(part "" _drive _loops _reentrant _with _several _end _fork
   _election _election_threads _expiring _cancel _nodes _telemetry)
   redlock_integration_test(test_blocking${part} TIMEOUT 300 LABELS blocking SOURCES test_blocking${part}.c
     blocking_kit.c)

@@ -1,15 +1,15 @@
 /* Every allocation fails in turn. */
 /* Fails each allocation of the library and of hiredis in turn, through create, connect, acquire,
- * extend, inspect, adopt, wait, handover, cancel, elect, observe, list, release and close, with
- * real servers. Each time there is an error or success, every completion comes exactly once,
- * nothing leaks, nothing crashes. Linked statically with --wrap. libev is not included, because it
- * aborts by design. */
+ * extend, inspect, adopt, wait, handover, cancel, several resources, elect, observe, list, release
+ * and close, with real servers. Each time there is an error or success, every completion comes
+ * exactly once, nothing leaks, nothing crashes. Linked statically with --wrap. libev is not
+ * included, because it aborts by design. */
 #include <redlock/election.h>
 #include <redlock/list.h>
 
 #include "world.h"
 
-#define REQUESTS   19    /* in a whole cycle */
+#define REQUESTS   24    /* in a whole cycle */
 #define LIVE_SLOTS 65536 /* a power of two */
 
 void *__real_malloc(size_t size);
@@ -230,6 +230,38 @@ static void share(redlock_manager *manager, struct cycle *cycle) {
     complete(cycle, redlock_release(first, on_done, cycle));
 }
 
+/* Two resources; then one of them is not free at first. */
+static void use_a_bundle(redlock_manager *manager, struct cycle *cycle) {
+    const redlock_item items[] = {{.size = sizeof(redlock_item), .resource = "two"},
+                                  {.size = sizeof(redlock_item), .resource = "one"}};
+    redlock_acquire_options options = world_acquire_options(60000, 0);
+    redlock_lease *first = NULL;
+    if (complete(cycle, redlock_acquire(manager, "two", &options, NULL, on_done, cycle)) &&
+        cycle->last_code == REDLOCK_OK) {
+        first = cycle->lease;
+    }
+    options = world_acquire_options(60000, 10000);
+    const int code = redlock_acquire_all(manager, items, 2, &options, NULL, on_done, cycle);
+    drive_for(world_loop, 5);
+    if (first) {
+        assert_is(redlock_release(first, NULL, NULL), REDLOCK_OK);
+    }
+    if (!complete(cycle, code) || cycle->last_code != REDLOCK_OK) {
+        return;
+    }
+    redlock_lease *lease = cycle->lease, *adopted = NULL;
+    complete(cycle, redlock_extend(lease, 50000, on_done, cycle));
+    redlock_item taken[] = {items[0], items[1]};
+    for (size_t i = 0; i < 2; i++) {
+        taken[i].token = redlock_lease_item_token(lease, i);
+    }
+    if (redlock_adopt_all(manager, taken, 2, NULL, &adopted) == REDLOCK_OK) {
+        complete(cycle, redlock_extend(adopted, 40000, on_done, cycle));
+        redlock_lease_forget(adopted);
+    }
+    complete(cycle, redlock_release(lease, on_done, cycle));
+}
+
 static void on_event(const redlock_election_event *event, void *data) {
     struct cycle *cycle = data;
     cycle->led += event->kind == REDLOCK_ELECTION_LEADING;
@@ -298,6 +330,7 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     use_a_lease(manager, cycle);
     hand_over(manager, cycle);
     share(manager, cycle);
+    use_a_bundle(manager, cycle);
     use_an_election(manager, cycle);
     complete(cycle, redlock_inspect(manager, "first", on_done, cycle));
     /* The nodes have no password and refuse it: their connections go on. */

@@ -1,5 +1,6 @@
 /* Planted bugs of the core that stand at a call between its files: the linker's --wrap puts them
  * there. */
+#include "core/bundle.h"
 #include "core/candidate.h"
 #include "core/debt.h"
 #include "core/guard.h"
@@ -102,6 +103,23 @@ WRAPPED(void, redlock_candidate_step, struct redlock_candidate *candidate, enum 
         candidate->state = REDLOCK_CANDIDATE_PAUSED;
         candidate->wake_ns = REDLOCK_NEVER_NS;
         actions->acquire = false;
+    }
+}
+
+WRAPPED(void, redlock_bundle_step, struct redlock_bundle_core *bundle, const struct redlock_bundle_event *event,
+        struct redlock_bundle_actions *actions) {
+    if (REDLOCK_PLANTED(BUNDLE_LOSES_ONE) && event->type == REDLOCK_BUNDLE_ITEM_LOST &&
+        bundle->state == REDLOCK_BUNDLE_HELD) {
+        *actions = (struct redlock_bundle_actions){0};
+        return;
+    }
+    __real_redlock_bundle_step(bundle, event, actions);
+    if (REDLOCK_PLANTED(BUNDLE_KEEPS_ALL) && actions->wait != 0) {
+        bundle->held |= actions->end;
+        actions->end = 0;
+    } else if (REDLOCK_PLANTED(BUNDLE_LEAVES_PREFIX) && bundle->state == REDLOCK_BUNDLE_ENDED) {
+        actions->forget |= actions->end;
+        actions->end = 0;
     }
 }
 

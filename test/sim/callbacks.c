@@ -92,7 +92,7 @@ void sim_on_acquired(const redlock_result *result, void *data) {
         client->slots[call->slot].acquiring = NULL;
     }
     if (code == REDLOCK_OK) {
-        struct sim_lease *lease = sim_lease_new(client, call->resource, redlock_result_lease(result));
+        struct sim_lease *lease = sim_lease_new(client, call->resource, redlock_result_lease(result), 0);
         if (lease == NULL) {
             sim_violation(world, "budget", "a schedule needs more than %u leases", SIM_LEASES_MAX);
             return;
@@ -111,6 +111,9 @@ void sim_on_acquired(const redlock_result *result, void *data) {
         lease->expiring_ms = call->expiring_ms;
         sim_grant_acquired(call, lease);
         sim_line_acquired(call, lease->token);
+        if (call->both) {
+            sim_bundle_acquired(call, lease);
+        }
         sim_spec_holds(client, sim_lease_validity_ms(world, lease));
         world->holds++;
         SIM_TRACE(world, "client %u HOLDS '%s' (%.8s) for %lld ms, fencing token %llu", client->index,
@@ -135,7 +138,12 @@ void sim_on_extended(const redlock_result *result, void *data) {
     lease->extending = false;
     if (redlock_result_code(result) == REDLOCK_OK && lease->handle != NULL) {
         lease->held = true;
-        sim_grant_extended(call);
+        sim_grant_extended(call, lease);
+        if (lease->other != NULL) {
+            lease->other->held = true;
+            sim_grant_extended(call, lease->other);
+            lease->other->ends_ns = lease->other->expired ? lease->other->ends_ns : 0;
+        }
         if (!lease->expired) {
             lease->ends_ns = 0; /* the lease has a new deadline */
         }
@@ -191,6 +199,9 @@ void sim_on_lost(redlock_lease *handle, const char *reason, void *data) {
         }
         sim_check_lost(lease);
         lease->lost = true;
+        if (lease->other != NULL) {
+            sim_bundle_lost(lease);
+        }
         if (world->phase != SIM_ACTIVE || sim_random_percent(&world->random, 40)) {
             sim_user_release(lease);
         }

@@ -174,6 +174,9 @@ void sim_check(struct sim_world *world) {
             struct sim_lease *lease = client->slots[slot].lease;
             if (lease != NULL && lease->held) {
                 check_held(world, client, lease, holders);
+                if (lease->other != NULL) {
+                    check_held(world, client, lease->other, holders);
+                }
             }
         }
     }
@@ -192,6 +195,10 @@ static void check_votes(struct sim_call *call, const redlock_result *result) {
     const unsigned nodes = sim_nodes_of(world, call->client->index);
     size_t count = redlock_result_vote_count(result);
     unsigned granted = 0, answered = 0;
+    if (call->both && redlock_result_code(result) != REDLOCK_OK && count == 0 &&
+        world->profile.no_random_permille > 0) {
+        return; /* an item was not asked for */
+    }
     if (count != nodes) {
         sim_violation(world, "result", "%zu votes of %u nodes", count, nodes);
         return;
@@ -275,7 +282,7 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
         sim_violation(world, "result", "a cancelled acquire of client %u ended with OK", client->index);
     }
     check_votes(call, result);
-    if (call->kind == SIM_CALL_ACQUIRE) {
+    if (call->kind == SIM_CALL_ACQUIRE && !call->both) {
         sim_reason_check(call, code);
     }
     check_message(world, result);
@@ -293,7 +300,9 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
      * script. */
     int64_t trips = call->fencing || (call->kind == SIM_CALL_RELEASE && sim_deletes(world)) ? 2 : 1;
     /* SHARE may be asked again by its source; and the numbers of others who read may be higher. */
-    const bool reads = call->lease != NULL ? call->lease->reads : call->reads;
+    const struct sim_lease *lease = call->lease;
+    const bool other_reads = lease != NULL ? lease->other != NULL && lease->other->reads : call->other_reads;
+    const bool reads = (lease != NULL ? lease->reads : call->reads) || other_reads;
     trips += reads ? 1 + 2 * call->fencing : 0;
     if (world->profile.calm && !world->profile.waking && quick && code == REDLOCK_OK &&
         took > 2 * trips * world->profile.delay_max_ns + SIM_MS) {

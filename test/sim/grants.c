@@ -46,8 +46,8 @@ void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease) {
     *grant = (struct sim_grant){.client = lease->client,
                                 .resource = lease->resource,
                                 .fenced = call->fencing,
-                                .reads = call->reads,
-                                .fence = redlock_lease_fence(lease->handle),
+                                .reads = lease->reads,
+                                .fence = redlock_lease_item_fence(lease->handle, lease->item),
                                 .asked_ns = call->asked_ns,
                                 .answered_ns = call->client->step_ns};
     memcpy(grant->token, lease->token, SIM_TOKEN_SIZE);
@@ -84,13 +84,13 @@ static bool was_set_after(struct sim_world *world, const struct sim_grant *grant
     return after;
 }
 
-void sim_grant_extended(const struct sim_call *call) {
+void sim_grant_extended(const struct sim_call *call, const struct sim_lease *lease) {
     struct sim_world *world = call->client->world;
-    const struct sim_grant *grant = sim_grant_of(world, call->lease->token);
+    const struct sim_grant *grant = sim_grant_of(world, lease->token);
     for (unsigned i = 0; i < world->grant_count && grant != NULL; i++) {
         const struct sim_grant *other = &world->grants[i];
         /* A node in both quorums had the other key first, then this key. Extensions set no key. */
-        if (other != grant && other->resource == grant->resource && !(call->lease->reads && other->reads) &&
+        if (other != grant && other->resource == grant->resource && !(lease->reads && other->reads) &&
             other->asked_ns > grant->answered_ns && other->answered_ns < call->asked_ns &&
             !was_set_after(world, grant, other)) {
             sim_violation(world, "takeover",

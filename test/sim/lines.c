@@ -19,7 +19,8 @@ static void enter_place(struct sim_client *client, const struct sim_bytes *bytes
     struct sim_world *world = client->world;
     const uint64_t ticket = sim_ticket(bytes->token);
     for (unsigned i = 0; i < world->place_count; i++) {
-        if (world->places[i].ticket == ticket && world->places[i].client == client->index) {
+        if (world->places[i].ticket == ticket && world->places[i].client == client->index &&
+            world->places[i].resource == bytes->resource) { /* a bundle has one ticket for both */
             return;
         }
     }

@@ -83,6 +83,11 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_SHARED_KEEP_JOINS] = "shared-keep-joins",
     [REDLOCK_BUG_SHARED_ONE_LIFE] = "shared-one-life",
     [REDLOCK_BUG_SHARED_LINE_IGNORED] = "shared-line-ignored",
+    [REDLOCK_BUG_BUNDLE_UNSORTED] = "bundle-unsorted",
+    [REDLOCK_BUG_BUNDLE_KEEPS_ALL] = "bundle-keeps-all",
+    [REDLOCK_BUG_BUNDLE_LEAVES_PREFIX] = "bundle-leaves-prefix",
+    [REDLOCK_BUG_BUNDLE_LOSES_ONE] = "bundle-loses-one",
+    [REDLOCK_BUG_BUNDLE_FIRST_DEADLINE] = "bundle-first-deadline",
     [REDLOCK_BUG_DELETE_FINAL] = "delete-final",
     [REDLOCK_BUG_HEAL_OUTLIVES] = "heal-outlives",
     [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
@@ -128,6 +133,8 @@ static const char *const control_names[] = {
     [SIM_CONTROL_MISQUOTED] = "misquoted",
     [SIM_CONTROL_SHARED] = "shared",
     [SIM_CONTROL_SHARED_LOADED] = "shared-loaded",
+    [SIM_CONTROL_BUNDLES] = "bundles",
+    [SIM_CONTROL_BUNDLES_LOADED] = "bundles-loaded",
     [SIM_CONTROL_SPEC] = "spec",
 };
 

@@ -89,7 +89,7 @@ static void check_event(struct sim_candidate *candidate, const redlock_election_
 static void lead(struct sim_candidate *candidate, const redlock_election_event *event) {
     struct sim_client *client = candidate->client;
     struct sim_world *world = client->world;
-    struct sim_lease *lease = sim_lease_new(client, candidate->resource, event->lease);
+    struct sim_lease *lease = sim_lease_new(client, candidate->resource, event->lease, 0);
     if (lease == NULL) {
         sim_violation(world, "budget", "a schedule needs more than %u leases", SIM_LEASES_MAX);
         return;

@@ -122,7 +122,8 @@ void sim_user_connect(struct sim_client *client);
 void sim_user_inspect(struct sim_client *client, unsigned resource);
 void sim_user_close(struct sim_client *client);
 struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind);
-struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, redlock_lease *handle);
+/* What the user knows of an item of the handle; 0 for one resource. */
+struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, redlock_lease *handle, unsigned item);
 /* The slot that holds this lease, or -1. */
 int sim_slot_of(const struct sim_lease *lease);
 const char *sim_resource_name(unsigned resource);
@@ -210,7 +211,7 @@ struct sim_grant *sim_grant_of(struct sim_world *world, const char *token);
 /* An acquire returned OK: checks its fencing token and the lock delay. */
 void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease);
 /* An extend of the caller returned OK: nobody else may have been granted the lock meanwhile. */
-void sim_grant_extended(const struct sim_call *call);
+void sim_grant_extended(const struct sim_call *call, const struct sim_lease *lease);
 /* Valid for so long on its client's clock, and the lock delay beyond that. */
 void sim_grant_promise(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms);
 /* A client with this token has released it. */
@@ -249,6 +250,18 @@ void sim_reason_answered(struct sim_client *client, unsigned node, const struct 
                          const struct sim_reply *reply);
 void sim_reason_over(struct sim_client *client, unsigned node, const struct sim_bytes *bytes);
 void sim_reason_check(const struct sim_call *call, int code);
+
+/* --- bundles.c --- */
+/* Asks for the call's resource and the other one. */
+int sim_bundle_acquire(struct sim_call *call, const redlock_acquire_options *options);
+/* What the user knows of the other one, as soon as both are held. */
+void sim_bundle_acquired(const struct sim_call *call, struct sim_lease *lease);
+/* Another client takes both over, with their tokens. */
+int sim_bundle_adopt(struct sim_client *client, const struct sim_lease *lease, const redlock_acquire_options *options,
+                     redlock_lease **handle);
+void sim_bundle_adopted(struct sim_lease *lease, struct sim_lease *adopted);
+/* The user was told that it is lost. */
+void sim_bundle_lost(struct sim_lease *lease);
 
 /* --- spec.c: traces for spec/Trace.tla --- */
 /* Schedules of SIM_CONTROL_SPEC: nodes, clients and ttls; and how often what happens. */

@@ -104,9 +104,11 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_SILENT:
     case SIM_CONTROL_LOADED:
     case SIM_CONTROL_SHARED_LOADED:
+    case SIM_CONTROL_BUNDLES_LOADED:
         profile->trust = SIM_TRUSTED;
         break;
     case SIM_CONTROL_SHARED:
+    case SIM_CONTROL_BUNDLES:
         profile->trust = world->seed % 2 == 0 ? SIM_TRUSTED : SIM_GUARDED;
         break;
     case SIM_CONTROL_MIXED: /* both ways of mixing */
@@ -276,6 +278,7 @@ static void draw_faults(struct sim_world *world) {
         break;
     case SIM_CONTROL_LOADED:
     case SIM_CONTROL_SHARED_LOADED:
+    case SIM_CONTROL_BUNDLES_LOADED:
         profile->faults = 1U << SIM_FAULT_PAUSE;
         break;
     case SIM_CONTROL_NONE:
@@ -288,6 +291,7 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_PARTED:
     case SIM_CONTROL_MISQUOTED:
     case SIM_CONTROL_SHARED:
+    case SIM_CONTROL_BUNDLES:
     case SIM_CONTROL_SPEC:
         break;
     }

@@ -39,6 +39,7 @@ struct sim_profile {
     /* All clients draw the same low digits for them. No harm where no counter is lost. */
     bool same_digits;
     unsigned readers;        /* so many percent of those who acquire only read */
+    unsigned bundles;        /* so many percent want both resources at once */
     bool heal;               /* as they should be */
     bool crowd;              /* many wait for one resource, and who has it releases it soon, */
     bool holds_long;         /* or keeps it */
@@ -100,15 +101,18 @@ enum sim_control {
     /* Nothing is broken: clients have different nodes and quorums, which may run beside each
      * other (docs/operations.md, "Changing the nodes"). */
     SIM_CONTROL_MIXED,
-    SIM_CONTROL_PARTED,        /* the same, but their quorums need not share a node */
-    SIM_CONTROL_SHARED,        /* Nothing is broken: many read, and some write. */
-    SIM_CONTROL_SHARED_LOADED, /* Nor here: likewise, as in LOADED. */
-    SIM_CONTROL_SPEC,          /* Nothing is broken: only what spec/Lock.tla has, too, happens. */
-    SIM_CONTROL_MISQUOTED      /* an answer reaches its client as another one */
+    SIM_CONTROL_PARTED,         /* the same, but their quorums need not share a node */
+    SIM_CONTROL_SHARED,         /* Nothing is broken: many read, and some write. */
+    SIM_CONTROL_SHARED_LOADED,  /* Nor here: likewise, as in LOADED. */
+    SIM_CONTROL_BUNDLES,        /* Nor here: many want two resources at once. */
+    SIM_CONTROL_BUNDLES_LOADED, /* Nor here: likewise, as in LOADED. */
+    SIM_CONTROL_SPEC,           /* Nothing is broken: only what spec/Lock.tla has, too, happens. */
+    SIM_CONTROL_MISQUOTED       /* an answer reaches its client as another one */
 };
 
 static inline bool sim_is_loaded(enum sim_control control) {
-    return control == SIM_CONTROL_LOADED || control == SIM_CONTROL_SHARED_LOADED;
+    return control == SIM_CONTROL_LOADED || control == SIM_CONTROL_SHARED_LOADED ||
+           control == SIM_CONTROL_BUNDLES_LOADED;
 }
 
 void sim_profile_draw(struct sim_world *world);

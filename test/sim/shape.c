@@ -92,6 +92,16 @@ static void draw_shared(struct sim_profile *profile, struct sim_random *random) 
     }
 }
 
+/* Many want both resources, in either order. Some read one of them, or both. */
+static void draw_bundles(struct sim_profile *profile, struct sim_random *random) {
+    if (sim_random_percent(random, 60)) {
+        sim_shape_crowd(profile, random);
+    }
+    profile->bundles = 40 + sim_random_below(random, 61);
+    profile->readers = sim_random_percent(random, 40) ? draw_readers(random) : 0;
+    profile->resources = 2;
+}
+
 void sim_shape_draw(struct sim_world *world) {
     struct sim_profile *profile = &world->profile;
     struct sim_random *random = &world->random;
@@ -115,8 +125,14 @@ void sim_shape_draw(struct sim_world *world) {
             profile->readers = draw_readers(random);
             profile->nodes = 2 + sim_random_below(random, 4); /* an even number splits more often */
         }
+        if (world->control == SIM_CONTROL_BUNDLES_LOADED) {
+            profile->bundles = 50 + sim_random_below(random, 51);
+            profile->resources = 2;
+        }
     } else if (world->control == SIM_CONTROL_SHARED) {
         draw_shared(profile, random);
+    } else if (world->control == SIM_CONTROL_BUNDLES) {
+        draw_bundles(profile, random);
     } else if (world->control == SIM_CONTROL_SPEC) {
         sim_spec_draw(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {

@@ -325,7 +325,8 @@ void sim_listening_event(struct sim_world *world, const struct sim_event *event)
 static bool holds(const struct sim_client *client, const char *token) {
     for (unsigned i = 0; i < client->world->profile.slots; i++) {
         const struct sim_lease *lease = client->slots[i].lease;
-        if (lease != NULL && lease->held && sim_token_is(lease->token, token)) {
+        if (lease != NULL && lease->held &&
+            (sim_token_is(lease->token, token) || (lease->other != NULL && sim_token_is(lease->other->token, token)))) {
             return true;
         }
     }

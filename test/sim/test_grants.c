@@ -20,7 +20,8 @@ int64_t sim_client_now(const struct sim_client *client) {
     return client->step_ns;
 }
 
-uint64_t redlock_lease_fence(const redlock_lease *lease) {
+uint64_t redlock_lease_item_fence(const redlock_lease *lease, size_t item) {
+    (void)item;
     (void)lease;
     return 0;
 }
@@ -61,7 +62,7 @@ static const char *extended(int64_t asked_ms) {
     struct sim_lease lease = {.client = 0};
     struct sim_call call = {.client = &world->clients[0], .lease = &lease, .asked_ns = asked_ms * SIM_MS};
     memcpy(lease.token, OLD, SIM_TOKEN_SIZE);
-    sim_grant_extended(&call);
+    sim_grant_extended(&call, &lease);
     return world->checker;
 }
 

@@ -68,7 +68,7 @@ static void act_in_line(struct sim_client *client, unsigned slot) {
             sim_user_cancel(at->acquiring);
         }
     } else if (at->lease == NULL && begins && world->lease_count < SIM_LEASES_MAX / 2) {
-        sim_user_acquire(client, slot, 0, false);
+        sim_user_acquire(client, slot, world->profile.bundles > 0 ? pick_resource(world) : 0, false);
     }
 }
 
@@ -102,7 +102,7 @@ static void crash(struct sim_client *client) {
     world->crashed_ns = world->now_ns;
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
         if (client->slots[i].lease != NULL) {
-            client->slots[i].lease->handle = NULL;
+            sim_lease_end(client->slots[i].lease);
         }
         client->slots[i] = (struct sim_slot){0};
     }

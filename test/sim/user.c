@@ -34,7 +34,7 @@ struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind
     return call;
 }
 
-struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, redlock_lease *handle) {
+struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, redlock_lease *handle, unsigned item) {
     struct sim_world *world = client->world;
     if (world->lease_count == SIM_LEASES_MAX) {
         return NULL;
@@ -42,7 +42,8 @@ struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, re
     struct sim_lease *lease = &world->leases[world->lease_count++];
     *lease = (struct sim_lease){
         .handle = handle, .owner = client, .client = (uint8_t)client->index, .resource = (uint8_t)resource};
-    const char *token = redlock_lease_token(handle);
+    lease->item = (uint8_t)item;
+    const char *token = redlock_lease_item_token(handle, item);
     sim_token_set(lease->token, token, strlen(token));
     lease->reads = lease->says = sim_token_reads(token, strlen(token));
     return lease;
@@ -96,12 +97,13 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     if (world->profile.readers > 0 && sim_random_percent(random, world->profile.readers)) {
         options->mode = REDLOCK_SHARED;
     }
-    options->expiring_ms = probe ? 0 : sim_draw_expiring_ms(world, options->ttl_ms);
+    options->expiring_ms = probe || call->both ? 0 : sim_draw_expiring_ms(world, options->ttl_ms);
     options->on_expiring = options->expiring_ms > 0 ? sim_on_expiring : NULL;
     options->expiring_data = client;
     call->expiring_ms = options->expiring_ms;
     call->fencing = options->fencing;
     call->reads = options->mode == REDLOCK_SHARED;
+    call->other_reads = call->both && world->profile.readers > sim_random_below(random, 100);
     call->fair = options->order == REDLOCK_ORDER_FAIR && options->wait_timeout_ms != 0;
     call->lock_delay_ms = options->lock_delay_ms;
     call->ttl_ms = options->ttl_ms;
@@ -110,9 +112,10 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     call->capped = options->auto_extend_max_ms > 0;
     /* A fencing token may have to be written back; each script may be sent again by source, and a
      * SET without GET; and guards wait for the first connections. */
-    int64_t trips = 1 + (call->reads ? 4 : 2) * options->fencing +
-                    (options->fencing || call->reads || world->profile.clock_guard || sim_names(world)) +
-                    sim_is_guarded(world);
+    int64_t trips =
+        1 + (call->reads || call->other_reads ? 4 : 2) * options->fencing +
+        (options->fencing || call->reads || call->other_reads || world->profile.clock_guard || sim_names(world)) +
+        sim_is_guarded(world);
     call->wait_ms = options->wait_timeout_ms;
     call->within_ns = options->wait_timeout_ms < 0
                           ? SIM_NEVER
@@ -126,16 +129,18 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
     if (call == NULL) {
         return false;
     }
+    call->both = !probe && world->profile.bundles > 0 && sim_random_percent(&world->random, world->profile.bundles);
     draw_options(client, call, probe, &options);
     call->slot = (uint8_t)slot;
     call->resource = (uint8_t)resource;
     call->probe = probe;
-    SIM_TRACE(world, "client %u/%u acquires '%s' for %lld ms, waits %lld ms%s%s", client->index, slot,
-              sim_resource_name(resource), (long long)options.ttl_ms, (long long)options.wait_timeout_ms,
-              options.auto_extend ? ", renews" : "", call->reads ? ", reads" : "");
+    SIM_TRACE(world, "client %u/%u acquires '%s'%s for %lld ms, waits %lld ms%s%s", client->index, slot,
+              sim_resource_name(resource), call->both ? " and the other one" : "", (long long)options.ttl_ms,
+              (long long)options.wait_timeout_ms, options.auto_extend ? ", renews" : "", call->reads ? ", reads" : "");
     sim_api_enter(client);
-    int code = redlock_group_acquire(client->group, sim_resource_name(resource), &options, &call->request,
-                                     sim_on_acquired, call);
+    int code = call->both ? sim_bundle_acquire(call, &options)
+                          : redlock_group_acquire(client->group, sim_resource_name(resource), &options, &call->request,
+                                                  sim_on_acquired, call);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         world->call_count--;
@@ -178,6 +183,9 @@ void sim_user_extend(struct sim_lease *lease) {
         lease->extending = true;
         if (downgrades) {
             sim_lease_reads(lease);
+            if (lease->other != NULL) {
+                sim_lease_reads(lease->other);
+            }
         }
         call->within_ns *= lease->reads ? 2 : 1; /* by the source of its script */
         lease->ttl_ms = ttl_ms < lease->ttl_ms ? ttl_ms : lease->ttl_ms;
@@ -196,12 +204,18 @@ void sim_lease_end(struct sim_lease *lease) {
         lease->owner->slots[slot].lease = NULL;
     }
     lease->handle = NULL;
+    if (lease->other != NULL) {
+        lease->other->handle = NULL;
+    }
 }
 
 int64_t sim_lease_give_up(struct sim_lease *lease) {
     const int64_t left_ms = sim_lease_validity_ms(lease->owner->world, lease);
     if (!lease->lost) {
         sim_grant_ended(lease->owner->world, lease->token);
+        if (lease->other != NULL) {
+            sim_grant_ended(lease->owner->world, lease->other->token);
+        }
     }
     sim_lease_end(lease);
     return left_ms;
@@ -214,6 +228,9 @@ void sim_lease_given_up(struct sim_lease *lease, int64_t left_ms) {
      * late. */
     if (lease->lock_delay_ms > 0 && (client->step_ns - world->now_ns) / SIM_MS >= left_ms - left_ms / 50 - 1) {
         sim_forget_token(world, lease->token);
+        if (lease->other != NULL) {
+            sim_forget_token(world, lease->other->token);
+        }
     }
 }
 
@@ -250,6 +267,9 @@ void sim_user_forget(struct sim_lease *lease) {
     SIM_TRACE(world, "client %u forgets '%s' (%.8s)", client->index, sim_resource_name(lease->resource),
               sim_name(lease->token));
     sim_forget_token(world, lease->token);
+    if (lease->other != NULL) {
+        sim_forget_token(world, lease->other->token);
+    }
     sim_spec_gave_up(client);
     redlock_lease *handle = lease->handle;
     sim_lease_end(lease);
@@ -272,7 +292,7 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     options.auto_extend = world->profile.auto_extend && sim_random_percent(&world->random, 50);
     options.heal = world->profile.heal;
     options.lock_delay_ms = lease->lock_delay_ms;
-    options.expiring_ms = sim_draw_expiring_ms(world, options.ttl_ms);
+    options.expiring_ms = lease->other != NULL ? 0 : sim_draw_expiring_ms(world, options.ttl_ms);
     options.on_expiring = options.expiring_ms > 0 ? sim_on_expiring : NULL;
     options.expiring_data = client;
     options.mode = lease->reads ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
@@ -280,12 +300,14 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     (void)snprintf(token, sizeof token, "%s%s", lease->token, lease->says ? "s" : "");
     redlock_lease *handle = NULL;
     sim_api_enter(client);
-    int code = redlock_group_adopt(client->group, sim_resource_name(lease->resource), token, &options, &handle);
+    int code = lease->other != NULL
+                   ? sim_bundle_adopt(client, lease, &options, &handle)
+                   : redlock_group_adopt(client->group, sim_resource_name(lease->resource), token, &options, &handle);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         return;
     }
-    struct sim_lease *adopted = sim_lease_new(client, lease->resource, handle);
+    struct sim_lease *adopted = sim_lease_new(client, lease->resource, handle, 0);
     if (adopted == NULL) {
         redlock_lease_forget(handle);
         return;
@@ -301,6 +323,9 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     adopted->reads = lease->reads;
     client->slots[slot].lease = adopted;
     adopted->shared = lease->shared = !instead;
+    if (lease->other != NULL) {
+        sim_bundle_adopted(lease, adopted);
+    }
     if (!instead) {
         return;
     }
@@ -383,6 +408,9 @@ void sim_user_close(struct sim_client *client) {
         struct sim_slot *slot = &client->slots[i];
         if (slot->lease != NULL) {
             sim_grant_ended(world, slot->lease->token);
+            if (slot->lease->other != NULL) {
+                sim_grant_ended(world, slot->lease->other->token);
+            }
             sim_lease_end(slot->lease);
         }
     }

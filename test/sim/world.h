@@ -232,6 +232,8 @@ struct sim_lease {
     const struct sim_candidate *candidate; /* who leads by it; NULL: a lock */
     uint64_t term;                         /* likewise */
     uint8_t client, resource;
+    uint8_t item;            /* of its handle */
+    struct sim_lease *other; /* the other item of a bundle, which no slot has; NULL: none */
     bool adopted;
     bool held;    /* its callback said so: of acquire, or of an extend of an adopted lease */
     bool lost;    /* on_lost ran */
@@ -269,6 +271,7 @@ struct sim_call {
     uint8_t slot, resource;
     bool done, cancelled, probe;
     bool auto_extend, has_on_lost, capped, fencing, fair, reads;
+    bool both, other_reads; /* a bundle of this resource and the other one */
     int64_t ttl_ms, lock_delay_ms, expiring_ms;
     int64_t since_ns, since_paused_ns; /* true time */
     int64_t asked_ns;                  /* likewise, whatever came later */

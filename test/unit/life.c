@@ -135,6 +135,10 @@ struct life *life_downgrade(struct life *life) {
     return step(life, (struct redlock_event){.type = REDLOCK_EVENT_DOWNGRADE, .ttl_ms = life->core.plan.ttl_ms});
 }
 
+struct life *life_settle(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_SETTLE, .plan = &life->plan});
+}
+
 struct life *life_release(struct life *life) {
     return step(life, (struct redlock_event){.type = REDLOCK_EVENT_RELEASE});
 }

@@ -84,6 +84,8 @@ struct life *life_timer(struct life *life);
 struct life *life_cancel(struct life *life, int code);
 struct life *life_extend(struct life *life, int64_t ttl_ms);
 struct life *life_downgrade(struct life *life);
+/* With the life's plan. */
+struct life *life_settle(struct life *life);
 struct life *life_release(struct life *life);
 
 /* The votes of nodes 0, 1, 2, …: "GGD.U", where '.' is no vote. Each is an event; all but the last

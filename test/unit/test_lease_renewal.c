@@ -198,3 +198,59 @@ LIFE_TEST(no_renewal_follows_a_release, life_held(&life, true)) {
     assert_int_equal(life_next_ms(&life), -1);
     life_expect(life_timer(life_at(&life, 3334)), RELEASING, NOTHING);
 }
+
+/* We renewed it while we waited for others. */
+LIFE_TEST(one_that_settles_is_renewed_as_its_owner_wants, life_held(&life, true)) {
+    life.plan.auto_extend = false;
+    life_expect(life_settle(life_at(&life, 100)), HELD, NOTHING);
+    assert_int_equal(life_next_ms(&life), END_MS);
+    life.plan.auto_extend = true;
+    life_settle(&life);
+    assert_int_equal(life_next_ms(&life), END_MS); /* no time of a renewal is known any more */
+}
+
+LIFE_TEST(one_that_settles_is_renewed_once_more_if_it_is_short, life_held(&life, true)) {
+    life.plan.auto_extend = false;
+    life_settle(life_at(&life, END_MS - END_MS / 4 * 3 + 1));
+    assert_int_equal(life_next_ms(&life), life.at_ms);
+    life_expect(life_timer(&life), EXTENDING, SENDS(EXTEND, 31, 2));
+    life_expect(life_votes(&life, "GGG"), HELD, NOTHING);
+    assert_int_equal(life_next_ms(&life), END_MS - END_MS / 4 * 3 + 1 + END_MS);
+}
+
+LIFE_TEST(the_cap_of_one_that_settles_counts_from_then, life_held(&life, true)) {
+    life.plan.auto_extend_max_ms = 3400;
+    life_settle(life_at(&life, 100));
+    assert_in_range(life_next_ms(&life), 3000, 3333);
+    life_expect(life_timer(life_at(&life, 3334)), EXTENDING, SENDS(EXTEND, 31, 2));
+    life_votes(&life, "GGGGG");
+    assert_int_equal(life_next_ms(&life), 3334 + END_MS); /* 3500 is over before the next third */
+}
+
+LIFE_TEST(one_settles_while_it_is_renewed, life_held(&life, true)) {
+    life_expect(life_timer(life_at(&life, 3334)), EXTENDING, SENDS(EXTEND, 31, 2));
+    life.plan.auto_extend = false;
+    life_expect(life_settle(&life), EXTENDING, NOTHING);
+    life_expect(life_votes(&life, "GGGGG"), HELD, NOTHING);
+    assert_int_equal(life_next_ms(&life), 3334 + END_MS);
+}
+
+/* Nobody was told of it, so nobody has to be kept out. */
+LIFE_TEST(one_that_is_not_settled_has_no_lock_delay, life_init(&life, 5)) {
+    life.plan.lock_delay_ms = 5000;
+    life.plan.unsettled = true;
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    struct life settled = life, released = life;
+    life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true);
+    life_expect(life_release(life_at(&released, END_MS)), RELEASING, SENDS(RELEASE, 31, 2));
+    settled.plan.unsettled = false;
+    life_settle(&settled);
+    life_expect(life_timer(life_at(&settled, END_MS)), LOST, .lost = true);
+}
+
+LIFE_TEST(one_that_is_lost_does_not_settle, life_held(&life, true)) {
+    life_timer(life_at(&life, END_MS));
+    life_expect(life_settle(&life), LOST, NOTHING);
+    assert_int_equal(life_next_ms(&life), -1);
+}

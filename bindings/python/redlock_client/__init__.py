@@ -12,6 +12,7 @@ from ._election import Election
 from ._enums import (
     Code, EventKind, LogLevel, Mode, NodeState, Order, RestartGuard, TelemetryKind, VoteKind,
 )
+from ._items import Item
 from ._news import Event, Histogram, Leader, Listed, NodeInfo, Telemetry, TelemetryEvent
 from ._result import (
     BusyError, CancelledError, ClosedError, ContendedError, Error, ForkedError, InvalidError,
@@ -21,7 +22,7 @@ from ._result import (
 
 __all__ = [
     "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",
-    "Error", "Event", "EventKind", "FOREVER", "ForkedError", "Histogram", "InvalidError", "Leader",
+    "Error", "Event", "EventKind", "FOREVER", "ForkedError", "Histogram", "InvalidError", "Item", "Leader",
     "Lease", "LimitError", "Listed", "LockReader", "LockWaiter", "LogLevel", "LostError", "Mode",
     "NodeInfo", "NodeState", "NoMemoryError", "NoQuorumError", "NotOwnerError", "Order",
     "RandomError", "RestartGuard", "Result", "SystemCallError", "Telemetry", "TelemetryEvent",

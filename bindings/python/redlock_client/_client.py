@@ -5,13 +5,14 @@ import contextlib
 import os
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
 from . import _native
 from ._base import text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
 from ._core import check_call, Core
 from ._election import Election
+from ._items import Item, Items, items_of, to_adopt
 from ._news import NodeInfo, statistics_of, Telemetry
 from ._options import election_options, list_options, manager_options, Options, set_told
 from ._redlock import ffi, lib
@@ -95,7 +96,22 @@ class Client:
         lock at the same time, and nobody alone. on_lost(reason) and on_expiring(remaining_ms) run on another
         thread. An owner of a reentrant lease is below 2**63.
         """
-        given: dict[str, Any] = dict(options)
+        name = to_bytes("resource", resource)
+        return self._acquire(
+            lambda client, made, slot, result: int(lib.redlock_client_acquire(client, name, made, slot, result)),
+            dict(options))
+
+    def acquire_all(self, resources: Iterable[str], shared: Iterable[str] = (),
+                    **options: Unpack[ClientAcquireOptions]) -> Lease:
+        """Takes several resources in one lease, all of them or none: `resources` alone, `shared` to read. If they
+        are free, it takes as long as one. The lease ends with the first of them. It cannot be reentrant. Otherwise as
+        acquire()."""
+        items = Items(resources, shared)
+        return self._acquire(
+            lambda client, made, slot, result: int(
+                lib.redlock_client_acquire_all(client, items.c, items.count, made, slot, result)), dict(options))
+
+    def _acquire(self, ask: Callable[[CData, CData, CData, CData], int], given: dict[str, Any]) -> Lease:
         if to_int("owner", given.get("owner", 0), "uint64_t") >= _native.FIRST_OWNER:
             raise ValueError(f"owner is {given['owner']}; it must be below 2**63")
         made = Options("redlock_client_acquire_options", lib.redlock_client_acquire_options_default)
@@ -105,13 +121,12 @@ class Client:
         set_told(lock, lost, expiring)
         if made.c.reentrant and made.c.owner == 0:
             made.c.owner = _native.owner()
-        name = to_bytes("resource", resource)
         owner = made.c.owner if made.c.reentrant else 0
         lease = Lease(self, owner, lost, expiring)
         with self._core.call() as client:
 
             def acquire(result: CData) -> int:
-                return int(lib.redlock_client_acquire(client, name, made.c, lease._slot, result))
+                return ask(client, made.c, lease._slot, result)
 
             try:
                 if lock.wait_timeout_ms == 0:
@@ -135,19 +150,38 @@ class Client:
         with self.acquire(resource, **options) as lease:
             yield lease
 
+    @contextlib.contextmanager
+    def lock_all(self, resources: Iterable[str], shared: Iterable[str] = (),
+                 **options: Unpack[ClientAcquireOptions]) -> Iterator[Lease]:
+        """As lock(), for several resources: acquire_all()."""
+        options.setdefault("auto_extend", True)
+        with self.acquire_all(resources, shared, **options) as lease:
+            yield lease
+
     def adopt(self, resource: str, token: str, **options: Unpack[ClientAcquireOptions]) -> Lease:
         """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend(). The token of a lease
         that was downgraded needs mode=Mode.SHARED."""
-        given: dict[str, Any] = dict(options)
+        name, kept = to_bytes("resource", resource), to_bytes("token", token)
+        return self._adopt(lambda client, made, slot: int(lib.redlock_client_adopt(client, name, kept, made, slot)),
+                           dict(options))
+
+    def adopt_all(self, tokens: Mapping[str, str], shared: Iterable[str] = (),
+                  **options: Unpack[ClientAcquireOptions]) -> Lease:
+        """As adopt(), for several: the token of each resource. Those that were downgraded are in `shared`, too."""
+        items = to_adopt(tokens, shared)
+        return self._adopt(
+            lambda client, made, slot: int(lib.redlock_client_adopt_all(client, items.c, items.count, made, slot)),
+            dict(options))
+
+    def _adopt(self, ask: Callable[[CData, CData, CData], int], given: dict[str, Any]) -> Lease:
         lost, expiring = self._told("on_lost", given), self._told("on_expiring", given)
         made = Options("redlock_acquire_options", lib.redlock_acquire_options_default)
         made.set(given.items())
         set_told(made.c, lost, expiring)
-        name, kept = to_bytes("resource", resource), to_bytes("token", token)
         lease = Lease(self, 0, lost, expiring)
         with self._core.call() as client:
             try:
-                self._core.check(lambda: lib.redlock_client_adopt(client, name, kept, made.c, lease._slot))
+                self._core.check(lambda: ask(client, made.c, lease._slot))
                 lease._begin(None)
                 return lease
             except BaseException:  # a signal: the keys stay as they were
@@ -279,6 +313,7 @@ class Lease:
         self.resource = ""
         self.token = ""
         self.fence = 0
+        self.items: list[Item] = []
         # C writes the handle here. So __del__() releases it, whenever a signal comes.
         self._slot = ffi.new("redlock_lease **")
 
@@ -288,6 +323,7 @@ class Lease:
         self.resource = text(lib.redlock_lease_resource(self._handle))
         self.token = text(lib.redlock_lease_token(self._handle))
         self.fence = int(lib.redlock_lease_fence(self._handle))
+        self.items = items_of(self._handle)
         # All who share a reentrant lease of C know it by this.
         self._id = self.token if self._owner else self._id
         if self._told:

@@ -6,11 +6,12 @@ import contextlib
 import os
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Mapping, Optional, Union
 
 from ._aio_election import Election, Observer
 from ._base import text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
+from ._items import Item, Items, items_of, to_adopt
 from ._news import NodeInfo, statistics_of, Telemetry
 from ._options import election_options, list_options, manager_options, Options, set_told
 from ._redlock import ffi, lib
@@ -112,6 +113,21 @@ class Manager:
         tries once. With mode=Mode.SHARED, others who read may have the lock at the same time. on_lost(reason)
         and on_expiring(remaining_ms) run on the event loop.
         """
+        name = to_bytes("resource", resource)
+        return await self._acquire(
+            lambda made, request, cb, data: int(lib.redlock_acquire(self._open(), name, made, request, cb, data)),
+            options)
+
+    async def acquire_all(self, resources: Iterable[str], shared: Iterable[str] = (),
+                          **options: Unpack[AcquireOptions]) -> Lease:
+        """Takes several resources in one lease, all of them or none: `resources` alone, `shared` to read. If they
+        are free, it takes as long as one. The lease ends with the first of them. Otherwise as acquire()."""
+        items = Items(resources, shared)
+        return await self._acquire(
+            lambda made, request, cb, data: int(
+                lib.redlock_acquire_all(self._open(), items.c, items.count, made, request, cb, data)), options)
+
+    async def _acquire(self, ask: Callable[[CData, CData, CData, CData], int], options: AcquireOptions) -> Lease:
         made, lost = self._acquire_options(options)
         future: asyncio.Future[Lease] = self._loop.create_future()
         request = ffi.new("redlock_request **")
@@ -129,8 +145,7 @@ class Manager:
                 future.set_exception(error_of(lib.redlock_result_code(result), copy_of(result)))
 
         handle = self._keep(answered)
-        self._begin(handle, lambda: lib.redlock_acquire(self._open(), to_bytes("resource", resource), made.c, request,
-                                                        lib.redlock_py_result, handle.c))
+        self._begin(handle, lambda: ask(made.c, request, lib.redlock_py_result, handle.c))
         try:
             return await future
         except asyncio.CancelledError:
@@ -148,6 +163,14 @@ class Manager:
         async with await self.acquire(resource, **options) as lease:
             yield lease
 
+    @contextlib.asynccontextmanager
+    async def lock_all(self, resources: Iterable[str], shared: Iterable[str] = (),
+                       **options: Unpack[AcquireOptions]) -> AsyncIterator[Lease]:
+        """As lock(), for several resources: acquire_all()."""
+        options.setdefault("auto_extend", True)
+        async with await self.acquire_all(resources, shared, **options) as lease:
+            yield lease
+
     def adopt(self, resource: str, token: str, **options: Unpack[AcquireOptions]) -> Lease:
         """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend(). The token of a lease
         that was downgraded needs mode=Mode.SHARED."""
@@ -155,6 +178,15 @@ class Manager:
         lease = ffi.new("redlock_lease **")
         self._check(lib.redlock_adopt(self._open(), to_bytes("resource", resource), to_bytes("token", token), made.c,
                                       lease))
+        return Lease(self, lease[0], lost, None)
+
+    def adopt_all(self, tokens: Mapping[str, str], shared: Iterable[str] = (),
+                  **options: Unpack[AcquireOptions]) -> Lease:
+        """As adopt(), for several: the token of each resource. Those that were downgraded are in `shared`, too."""
+        items = to_adopt(tokens, shared)
+        made, lost = self._acquire_options(options)
+        lease = ffi.new("redlock_lease **")
+        self._check(lib.redlock_adopt_all(self._open(), items.c, items.count, made.c, lease))
         return Lease(self, lease[0], lost, None)
 
     async def inspect(self, resource: str) -> Result:
@@ -327,6 +359,7 @@ class Lease:
         self.resource: str = text(lib.redlock_lease_resource(handle))
         self.token: str = text(lib.redlock_lease_token(handle))
         self.fence: int = int(lib.redlock_lease_fence(handle))
+        self.items: list[Item] = items_of(handle)
 
     def __repr__(self) -> str:
         return f"<Lease of {self.resource!r}: {self.validity_ms} ms>"

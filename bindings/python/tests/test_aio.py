@@ -67,6 +67,22 @@ class Locks(Base):
             await lease.release()
         self.assertEqual(self.manager.statistics()["released"], 1)
 
+    async def test_several_resources_in_one_lease(self):
+        async with self.manager.lock_all(["b", "a"], ["c"], ttl_ms=PATIENT_MS) as lease:
+            self.assertEqual([item.resource for item in lease.items], ["b", "a", "c"])
+            with self.assertRaises(redlock_client.ContendedError):
+                await self.manager.acquire_all(["a"], ttl_ms=PATIENT_MS)
+            tokens = {item.resource: item.token for item in lease.items}
+            lease.forget()
+            adopted = self.manager.adopt_all(tokens, ttl_ms=PATIENT_MS)
+            await adopted.extend(PATIENT_MS)
+            self.assertGreater(adopted.validity_ms, 0)
+            await adopted.release()
+        for key in "abc":
+            await self.gone(key)
+        with self.assertRaises(redlock_client.InvalidError):
+            await self.manager.acquire_all(["a", "a"])
+
     async def test_many_take_turns(self):
         inside = 0
         turns = []

@@ -29,6 +29,41 @@ class Locks(Base):
         with self.assertRaisesRegex(redlock_client.InvalidError, "ended already"):
             lease.release()
 
+    def test_several_resources_in_one_lease(self):
+        with self.client.lock_all(["b", "a"], ["c"], ttl_ms=PATIENT_MS, fencing=True) as lease:
+            self.assertEqual([item.resource for item in lease.items], ["b", "a", "c"])
+            self.assertEqual([len(item.token) for item in lease.items], [32, 32, 33])
+            self.assertTrue(all(item.fence > 0 for item in lease.items))
+            self.assertEqual((lease.resource, lease.token), (lease.items[0].resource, lease.items[0].token))
+            # Who reads, reads with others.
+            with self.client.acquire_all([], ["c"], ttl_ms=PATIENT_MS):
+                pass
+            with self.assertRaises(redlock_client.ContendedError) as raised:
+                self.client.acquire_all(["0", "a"])
+            self.assertIn("'a'", str(raised.exception))
+            tokens = {item.resource: item.token for item in lease.items}
+            lease.forget()
+            adopted = self.client.adopt_all(tokens, ttl_ms=PATIENT_MS)
+            self.assertEqual(adopted.validity_ms, 0)
+            adopted.extend(PATIENT_MS)
+            self.assertGreater(adopted.validity_ms, 0)
+            adopted.release()
+        for key in "abc":
+            self.gone(key)
+
+    def test_what_is_asked_for_is_checked(self):
+        for resources in (["a", "a"], []):
+            with self.assertRaises(redlock_client.InvalidError):
+                self.client.acquire_all(resources)
+        with self.assertRaisesRegex(redlock_client.InvalidError, "of one resource"):
+            self.client.acquire_all(["a"], reentrant=True)
+        with self.assertRaisesRegex(TypeError, "resources must be an iterable of str"):
+            self.client.acquire_all("ab")
+        with self.assertRaisesRegex(ValueError, "NUL"):
+            self.client.acquire_all(["a", "b\0"])
+        with self.assertRaisesRegex(ValueError, "which has no token"):
+            self.client.adopt_all({"a": "x"}, shared=["b"])
+
     def test_the_holder_is_told(self):
         client = self.open(holder="web-3:4711")
         with client.acquire("r"):

@@ -14,6 +14,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace redlock {
 
@@ -75,8 +76,12 @@ class client {
 
     /** redlock_client_acquire() */
     expected<lease> acquire(text resource, const acquire_options &options = {});
+    /** redlock_client_acquire_all(): several resources in one lease. */
+    expected<lease> acquire_all(const std::vector<item> &items, const acquire_options &options = {});
     /** redlock_client_adopt(). Its validity is 0 until an extend(). */
     expected<lease> adopt(text resource, text token, const acquire_options &options = {});
+    /** redlock_client_adopt_all(): the token of each item is needed. */
+    expected<lease> adopt_all(const std::vector<item> &items, const acquire_options &options = {});
     /** redlock_client_inspect(): result() has a vote with the holder for each node. */
     expected<void> inspect(text resource);
     /**
@@ -121,6 +126,8 @@ class client {
     template <class Work> auto with(text resource, const acquire_options &options, Work &&work);
     /** The same with the default options. */
     template <class Work> auto with(text resource, Work &&work);
+    /** with(), under a lease of several resources. */
+    template <class Work> auto with_all(const std::vector<item> &items, const acquire_options &options, Work &&work);
     /** The C handle, or null. */
     redlock_client *get() const noexcept {
         return link_.get();
@@ -128,6 +135,10 @@ class client {
 
   private:
     friend class cancel_flag;
+    /* Makes an acquire: begin(client, options, lease, result). */
+    template <class Begin> expected<lease> ask(const acquire_options &options, Begin begin);
+    /* Does work under a lease: acquire(options). */
+    template <class Acquire, class Work> static auto hold(const acquire_options &options, Acquire acquire, Work &&work);
     explicit client(detail::link<redlock_client> &&link) noexcept : link_(std::move(link)) {
     }
 
@@ -383,7 +394,7 @@ inline expected<client> client::open(const manager_options &options) {
     return client(std::move(link));
 }
 
-inline expected<lease> client::acquire(text resource, const acquire_options &options) {
+template <class Begin> expected<lease> client::ask(const acquire_options &options, Begin begin) {
     redlock_client_acquire_options to;
     redlock_client_acquire_options_default(&to);
     to.lock = detail::to_c(options);
@@ -392,11 +403,37 @@ inline expected<lease> client::acquire(text resource, const acquire_options &opt
     to.owner = options.owner;
     redlock_lease *handle = nullptr;
     redlock_result *given = nullptr;
-    const int code = link_.call(redlock_client_acquire, resource.c_str(), &to, &handle, &given);
+    const int code = link_.call(begin, &to, &handle, &given);
     if (code != REDLOCK_OK) {
         return error(static_cast<errc>(code), result(given));
     }
     return {lease(handle, link_, options.reentrant ? options.owner : 0), result(given)};
+}
+
+inline expected<lease> client::acquire(text resource, const acquire_options &options) {
+    return ask(options, [&](redlock_client *handle, const redlock_client_acquire_options *to, redlock_lease **lease,
+                            redlock_result **given) {
+        return redlock_client_acquire(handle, resource.c_str(), to, lease, given);
+    });
+}
+
+inline expected<lease> client::acquire_all(const std::vector<item> &items, const acquire_options &options) {
+    const std::vector<redlock_item> all = detail::to_c(items);
+    return ask(options, [&](redlock_client *handle, const redlock_client_acquire_options *to, redlock_lease **lease,
+                            redlock_result **given) {
+        return redlock_client_acquire_all(handle, all.data(), all.size(), to, lease, given);
+    });
+}
+
+inline expected<lease> client::adopt_all(const std::vector<item> &items, const acquire_options &options) {
+    const std::vector<redlock_item> all = detail::to_c(items);
+    const redlock_acquire_options to = detail::to_c(options);
+    redlock_lease *handle = nullptr;
+    const int code = link_.call(redlock_client_adopt_all, all.data(), all.size(), &to, &handle);
+    if (code != REDLOCK_OK) {
+        return detail::failed(code);
+    }
+    return lease(handle, link_, 0);
 }
 
 inline expected<lease> client::adopt(text resource, text token, const acquire_options &options) {
@@ -462,12 +499,12 @@ inline expected<election> client::elect(text name, const election_options &optio
     return election(handle, link_);
 }
 
-template <class Work> auto client::with(text resource, const acquire_options &options, Work &&work) {
+template <class Acquire, class Work> auto client::hold(const acquire_options &options, Acquire acquire, Work &&work) {
     using value_type = std::invoke_result_t<Work, lease &>;
     static_assert(!std::is_reference_v<value_type>, "let the work return an object or nothing");
     acquire_options renewed = options;
     renewed.auto_extend = !options.no_auto_extend;
-    expected<lease> acquired = acquire(resource, renewed);
+    expected<lease> acquired = acquire(renewed);
     if (!acquired) {
         return expected<value_type>(std::move(acquired).error());
     }
@@ -480,6 +517,17 @@ template <class Work> auto client::with(text resource, const acquire_options &op
         expected<void> released = held.release();
         return released ? expected<value_type>(std::move(value)) : expected<value_type>(std::move(released).error());
     }
+}
+
+template <class Work> auto client::with(text resource, const acquire_options &options, Work &&work) {
+    return hold(
+        options, [&](const acquire_options &renewed) { return acquire(resource, renewed); }, std::forward<Work>(work));
+}
+
+template <class Work>
+auto client::with_all(const std::vector<item> &items, const acquire_options &options, Work &&work) {
+    return hold(
+        options, [&](const acquire_options &renewed) { return acquire_all(items, renewed); }, std::forward<Work>(work));
 }
 
 template <class Work> auto client::with(text resource, Work &&work) {

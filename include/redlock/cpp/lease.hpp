@@ -43,6 +43,22 @@ class lease_view {
     std::string_view resource() const noexcept {
         return handle_ ? redlock_lease_resource(handle_) : "";
     }
+    /** redlock_lease_item_count(): the members above tell of item 0; 0 without a lease. */
+    std::size_t item_count() const noexcept {
+        return handle_ ? redlock_lease_item_count(handle_) : 0;
+    }
+    /** redlock_lease_item_fence(); 0 without such an item. */
+    std::uint64_t fence(std::size_t item) const noexcept {
+        return handle_ ? redlock_lease_item_fence(handle_, item) : 0;
+    }
+    /** redlock_lease_item_token(); "" without such an item. */
+    std::string_view token(std::size_t item) const noexcept {
+        return detail::view(handle_ ? redlock_lease_item_token(handle_, item) : nullptr);
+    }
+    /** redlock_lease_item_resource(); "" without such an item. */
+    std::string_view resource(std::size_t item) const noexcept {
+        return detail::view(handle_ ? redlock_lease_item_resource(handle_, item) : nullptr);
+    }
     /** The C handle, or null. */
     redlock_lease *get() const noexcept {
         return handle_;
@@ -126,6 +142,22 @@ template <class Owner> class basic_lease {
     /** The resource; a NUL follows it. */
     std::string_view resource() const noexcept {
         return view().resource();
+    }
+    /** How many resources it has; the members above tell of item 0. */
+    std::size_t item_count() const noexcept {
+        return view().item_count();
+    }
+    /** The fencing token of an item, or 0. */
+    std::uint64_t fence(std::size_t item) const noexcept {
+        return view().fence(item);
+    }
+    /** The token of an item, or "". */
+    std::string_view token(std::size_t item) const noexcept {
+        return view().token(item);
+    }
+    /** The resource of an item, or "". */
+    std::string_view resource(std::size_t item) const noexcept {
+        return view().resource(item);
     }
     /** The C handle, or null. */
     redlock_lease *get() const noexcept {

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace redlock {
 
@@ -118,33 +119,37 @@ class manager {
      */
     template <class F>
     errc acquire(text resource, const acquire_options &options, F &&done, async_request *request = nullptr) {
-        using state = acquiring<std::decay_t<F>>;
-        if (!get()) {
-            return errc::closed;
-        }
-        if (options.reentrant || options.cancel) {
-            return errc::invalid; // only a client can
-        }
-        std::unique_ptr<state> made(new (std::nothrow) state{std::forward<F>(done), link_, request});
-        if (!made) {
-            return errc::no_memory;
-        }
-        const redlock_acquire_options to = detail::to_c(options);
-        redlock_request *handle = nullptr;
-        const int code = redlock_acquire(get(), resource.c_str(), &to, &handle, state::on_result, made.get());
-        if (code == REDLOCK_OK) {
-            (void)made.release();
-            if (request) {
-                request->handle_ = handle;
-            }
-        }
-        return static_cast<errc>(code);
+        return ask(options, std::forward<F>(done), request,
+                   [&](const redlock_acquire_options *to, redlock_request **handle, redlock_callback cb, void *data) {
+                       return redlock_acquire(get(), resource.c_str(), to, handle, cb, data);
+                   });
+    }
+    /** redlock_acquire_all(): several resources in one lease. As acquire() otherwise. */
+    template <class F>
+    errc acquire_all(const std::vector<item> &items, const acquire_options &options, F &&done,
+                     async_request *request = nullptr) {
+        const std::vector<redlock_item> all = detail::to_c(items);
+        return ask(options, std::forward<F>(done), request,
+                   [&](const redlock_acquire_options *to, redlock_request **handle, redlock_callback cb, void *data) {
+                       return redlock_acquire_all(get(), all.data(), all.size(), to, handle, cb, data);
+                   });
     }
     /** redlock_adopt() */
     expected<async_lease> adopt(text resource, text token, const acquire_options &options = {}) {
         const redlock_acquire_options to = detail::to_c(options);
         redlock_lease *handle = nullptr;
         const int code = link_.call(redlock_adopt, resource.c_str(), token.c_str(), &to, &handle);
+        if (code != REDLOCK_OK) {
+            return failed(code);
+        }
+        return async_lease(handle, link_);
+    }
+    /** redlock_adopt_all(): the token of each item is needed. */
+    expected<async_lease> adopt_all(const std::vector<item> &items, const acquire_options &options = {}) {
+        const std::vector<redlock_item> all = detail::to_c(items);
+        const redlock_acquire_options to = detail::to_c(options);
+        redlock_lease *handle = nullptr;
+        const int code = link_.call(redlock_adopt_all, all.data(), all.size(), &to, &handle);
         if (code != REDLOCK_OK) {
             return failed(code);
         }
@@ -284,6 +289,31 @@ class manager {
     };
 
     explicit manager(detail::link<redlock_manager> &&link) noexcept : link_(std::move(link)) {
+    }
+    /* Makes an acquire: begin(options, request, callback, data). */
+    template <class F, class Begin>
+    errc ask(const acquire_options &options, F &&done, async_request *request, Begin begin) {
+        using state = acquiring<std::decay_t<F>>;
+        if (!get()) {
+            return errc::closed;
+        }
+        if (options.reentrant || options.cancel) {
+            return errc::invalid; // only a client can
+        }
+        std::unique_ptr<state> made(new (std::nothrow) state{std::forward<F>(done), link_, request});
+        if (!made) {
+            return errc::no_memory;
+        }
+        const redlock_acquire_options to = detail::to_c(options);
+        redlock_request *handle = nullptr;
+        const int code = begin(&to, &handle, state::on_result, made.get());
+        if (code == REDLOCK_OK) {
+            (void)made.release();
+            if (request) {
+                request->handle_ = handle;
+            }
+        }
+        return static_cast<errc>(code);
     }
     template <class F, class Begin> errc request(F &&callable, Begin begin) {
         redlock_manager *handle = get();

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace redlock {
@@ -98,6 +99,21 @@ enum class restart_guard : int {
 enum class order : int {
     fair = REDLOCK_ORDER_FAIR, /**< In a queue on the nodes. */
     none = REDLOCK_ORDER_NONE  /**< By trying again after a random delay. */
+};
+
+/** redlock_item: one of several resources. */
+struct item {
+    /** A resource, and for an adoption its token. */
+    item(std::string name, redlock::mode how = redlock::mode::exclusive, std::string taken = {})
+        : resource(std::move(name)), mode(how), token(std::move(taken)) {
+    }
+    /** The same. */
+    item(const char *name, redlock::mode how = redlock::mode::exclusive, std::string taken = {})
+        : item(std::string(name), how, std::move(taken)) {
+    }
+    std::string resource; /**< Stands in a list once. */
+    redlock::mode mode;   /**< Whether others may have it, too. */
+    std::string token;    /**< Only for an adoption. */
 };
 
 /** redlock_log_callback: `void(log_level, std::string_view line)` */
@@ -370,6 +386,20 @@ inline redlock_acquire_options to_c(const acquire_options &from) noexcept {
     to.on_expiring = from.on_expiring.function();
     to.expiring_data = from.on_expiring.data();
     to.mode = static_cast<redlock_mode>(from.mode);
+    return to;
+}
+
+inline std::vector<redlock_item> to_c(const std::vector<item> &from) {
+    std::vector<redlock_item> to;
+    to.reserve(from.size());
+    for (const item &one : from) {
+        redlock_item made{};
+        made.size = sizeof made;
+        made.resource = text(one.resource).c_str();
+        made.mode = static_cast<redlock_mode>(one.mode);
+        made.token = text(one.token).c_str();
+        to.push_back(made);
+    }
     return to;
 }
 
