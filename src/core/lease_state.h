@@ -159,7 +159,7 @@ struct redlock_plan {
     bool auto_extend : 1;
     bool heal : 1;
     bool fencing : 1;
-    bool shared : 1; /* it reads, beside others who do */
+    bool shared; /* it reads, beside others who do */
 };
 
 enum redlock_event_type {

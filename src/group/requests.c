@@ -166,9 +166,8 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     uint32_t seed = 0; /* the delays only have to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
-    (*lease)->reads = options->mode == REDLOCK_SHARED;
     (*lease)->core.fence.client = group->fence_client;
-    (*lease)->core.fence.reads = (*lease)->reads;
+    (*lease)->core.fence.reads = options->mode == REDLOCK_SHARED;
     return REDLOCK_OK;
 }
 
@@ -282,14 +281,14 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     }
     char *own = memcpy(redlock_handle_own_token(lease), token, token_size + 1);
     lease->token_size = (uint8_t)token_size;
-    lease->reads |= redlock_holder_reads(own, token_size);
-    lease->by_try = !lease->reads && redlock_holder_is_try(own, token_size);
+    lease->core.fence.reads |= redlock_holder_reads(own, token_size);
+    lease->by_try = !lease->core.fence.reads && redlock_holder_is_try(own, token_size);
     if (lease->by_try) {
         own[0] |= REDLOCK_TRY_MARK; /* it may have been read from a node */
     }
     lease->ttl_sent_max_ms = (int32_t)(options->ttl_ms + options->lock_delay_ms);
     struct redlock_plan plan = plan_of(group, options);
-    plan.shared = lease->reads;
+    plan.shared = lease->core.fence.reads;
     redlock_driver_feed(lease, &(struct redlock_event){
                                    .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
     redlock_handle_become(lease, REDLOCK_LIFE_OUT);
@@ -355,7 +354,11 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
 
 int redlock_downgrade(redlock_lease *lease, redlock_callback cb, void *data) {
     const int code = check_lease(lease);
-    return code == REDLOCK_OK ? extend(lease, REDLOCK_EVENT_DOWNGRADE, lease->core.plan.ttl_ms, cb, data) : code;
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    lease->by_try = false;
+    return extend(lease, REDLOCK_EVENT_DOWNGRADE, lease->core.plan.ttl_ms, cb, data);
 }
 
 int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {

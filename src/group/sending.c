@@ -24,6 +24,13 @@ static size_t write_ticket(struct redlock_lease *lease) {
     return REDLOCK_TICKET_DIGITS;
 }
 
+static void say_reads(struct redlock_lease *lease) {
+    char *token = redlock_handle_own_token(lease);
+    lease->by_try = false;
+    token[lease->token_size++] = REDLOCK_HOLDER_READS;
+    token[lease->token_size] = '\0';
+}
+
 static void append_holder(struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
     char *token = redlock_handle_own_token(lease);
@@ -57,14 +64,13 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
     const size_t ticket_size = for_place ? write_ticket(lease) : 0;
     write_digits(redlock_handle_own_token(lease) + ticket_size, (const unsigned char *)halves);
     lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
-    lease->by_try = !for_place && !lease->reads;
+    lease->by_try = !for_place;
     if (!for_place) {
         const unsigned char first = *(const unsigned char *)halves;
         redlock_handle_own_token(lease)[0] = (char)(REDLOCK_TRY_ZERO + (first >> 4));
     }
-    if (lease->reads) {
-        redlock_handle_own_token(lease)[lease->token_size++] = REDLOCK_HOLDER_READS;
-        redlock_handle_own_token(lease)[lease->token_size] = '\0';
+    if (lease->core.fence.reads) {
+        say_reads(lease);
     }
     if (lease->group->holder_size > 0) {
         append_holder(lease);
@@ -124,6 +130,10 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .round = lease->core.round};
 }
 
+static bool may_serve(const struct redlock_message *message) {
+    return message->operation == REDLOCK_OP_RELEASE || (message->operation == REDLOCK_OP_EXTEND && message->shared);
+}
+
 /* Without guards, it costs a plain lock two branches. */
 static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes nodes, struct redlock_message *message) {
     struct redlock_group *group = lease->group;
@@ -136,10 +146,8 @@ static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes node
         message->handing = (enum redlock_handing)lease->waiting->handing;
         message->by_try = message->by_try && message->handing == REDLOCK_HAND_OVER;
     }
-    const bool may_serve =
-        message->operation == REDLOCK_OP_RELEASE || (message->operation == REDLOCK_OP_EXTEND && message->shared);
-    return group->guards && may_serve ? redlock_guards_release(group, &lease->requester, nodes, message)
-                                      : redlock_requester_send(group, &lease->requester, nodes, message);
+    return group->guards && may_serve(message) ? redlock_guards_release(group, &lease->requester, nodes, message)
+                                               : redlock_requester_send(group, &lease->requester, nodes, message);
 }
 
 redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
@@ -164,7 +172,7 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
         group->statistics.extends++;
         break;
     case REDLOCK_OP_RELEASE: /* counted when it is confirmed */
-        message.by_try = lease->by_try && !lease->target->announced && !message.shared;
+        message.by_try = lease->by_try && !lease->target->announced;
         break;
     case REDLOCK_OP_FENCE: /* a part of an attempt */
         break;

@@ -42,6 +42,13 @@ static redlock_nodes send_to(struct redlock_fleet *fleet, redlock_nodes nodes, c
     return taken;
 }
 
+__attribute__((noinline, cold)) static void load_share(struct redlock_fleet *fleet, redlock_nodes nodes,
+                                                       unsigned kind) {
+    for (; nodes != 0; nodes &= nodes - 1) {
+        redlock_node_load_share(fleet->nodes[redlock_nodes_first(nodes)], kind);
+    }
+}
+
 /* The same bytes to all, but for the seal. Kept apart: inlined, it costs a plain lock some
  * instructions. */
 __attribute__((noinline)) static redlock_nodes send_wait(struct redlock_fleet *fleet, redlock_nodes nodes, char *bytes,
@@ -109,6 +116,9 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock
     const size_t size = redlock_wire_format(message, bytes, &kind);
     if (kind == REDLOCK_OP_WAIT) {
         return send_wait(fleet, nodes & ~last, bytes, size, message) | send_wait(fleet, last, bytes, size, message);
+    }
+    if (kind & REDLOCK_KIND_SHARED) {
+        load_share(fleet, nodes, kind);
     }
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_SERVER_NO_TIMEOUT : 0);
     taken = send_to(fleet, nodes & ~last, bytes, size, reply_kind, message);
