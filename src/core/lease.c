@@ -322,7 +322,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         on_cancel(lease, event->code, actions);
         break;
     case REDLOCK_EVENT_DOWNGRADE:
-        lease->plan.shared |= redlock_lease_extend_check(lease, event->now_ns) == REDLOCK_OK;
+        lease->shared |= redlock_lease_extend_check(lease, event->now_ns) == REDLOCK_OK;
         redlock_held_extend(lease, event, actions);
         break;
     case REDLOCK_EVENT_EXTEND:

@@ -95,7 +95,6 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .lock_delay_ms = (int32_t)options->lock_delay_ms,
                                  .heal = options->heal,
                                  .fencing = options->fencing,
-                                 .shared = options->mode == REDLOCK_SHARED,
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
@@ -167,7 +166,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
     (*lease)->core.fence.client = group->fence_client;
-    (*lease)->core.fence.reads = options->mode == REDLOCK_SHARED;
+    (*lease)->core.shared = (*lease)->core.fence.reads = options->mode == REDLOCK_SHARED;
     return REDLOCK_OK;
 }
 
@@ -281,14 +280,13 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     }
     char *own = memcpy(redlock_handle_own_token(lease), token, token_size + 1);
     lease->token_size = (uint8_t)token_size;
-    lease->core.fence.reads |= redlock_holder_reads(own, token_size);
-    lease->by_try = !lease->core.fence.reads && redlock_holder_is_try(own, token_size);
+    lease->core.shared |= redlock_holder_reads(own, token_size);
+    lease->by_try = !lease->core.shared && redlock_holder_is_try(own, token_size);
     if (lease->by_try) {
         own[0] |= REDLOCK_TRY_MARK; /* it may have been read from a node */
     }
     lease->ttl_sent_max_ms = (int32_t)(options->ttl_ms + options->lock_delay_ms);
-    struct redlock_plan plan = plan_of(group, options);
-    plan.shared = lease->core.fence.reads;
+    const struct redlock_plan plan = plan_of(group, options);
     redlock_driver_feed(lease, &(struct redlock_event){
                                    .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
     redlock_handle_become(lease, REDLOCK_LIFE_OUT);

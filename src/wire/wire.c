@@ -10,24 +10,27 @@
 #include "wire/holder_query.h"
 #include "wire/read.h"
 
+static unsigned shared_of(const struct redlock_message *message) {
+    return message->shared ? REDLOCK_KIND_SHARED : 0;
+}
+
 static unsigned kind_of(const struct redlock_message *message) {
     static const unsigned holder_queries[REDLOCK_HOLDER_QUERY_COUNT] = {
         0, REDLOCK_KIND_HOLDER_QUERY | REDLOCK_KIND_TWICE, REDLOCK_KIND_HOLDER_QUERY};
     const unsigned operation = message->operation, timed = message->timed ? REDLOCK_KIND_TIMED : 0;
-    const unsigned shared = message->shared ? REDLOCK_KIND_SHARED : 0;
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         if (message->fence != 0) {
-            return operation | REDLOCK_KIND_FENCED | timed | shared;
+            return operation | REDLOCK_KIND_FENCED | timed | shared_of(message);
         }
-        if (shared != 0) {
-            return operation | timed | shared;
+        if (message->shared) {
+            return operation | REDLOCK_KIND_SHARED | timed;
         }
         return operation | (timed != 0 || message->by_source ? timed : holder_queries[message->form.holder_query]);
     case REDLOCK_OP_EXTEND:
-        return operation | timed | shared;
+        return operation | timed | shared_of(message);
     case REDLOCK_OP_HEAL:
-        return operation | shared;
+        return operation | shared_of(message);
     case REDLOCK_OP_RELEASE:
         return message->by_try && message->form.deleting != REDLOCK_DELETING_SCRIPT ? operation | REDLOCK_KIND_DELETING
                                                                                     : operation;
