@@ -166,7 +166,9 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
     (*lease)->core.fence.client = group->fence_client;
-    (*lease)->core.shared = (*lease)->core.fence.reads = options->mode == REDLOCK_SHARED;
+    if (options->mode == REDLOCK_SHARED) {
+        (*lease)->core.shared = (*lease)->core.fence.reads = true;
+    }
     return REDLOCK_OK;
 }
 

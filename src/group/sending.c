@@ -79,11 +79,15 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
 }
 
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
-    struct redlock_result_vote *detail = lease->details, *end = detail + lease->group->node_count;
+    const unsigned count = lease->group->node_count;
+    struct redlock_result_vote *detail = lease->details, *end = detail + count;
     redlock_handle_drop_texts(lease);
-    for (; detail < end; detail++, asked >>= 1) {
+    do { /* there is one at least */
         detail->latency_us = -1;
-        detail->kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED;
+        detail->kind = REDLOCK_VOTE_PENDING;
+    } while (++detail < end);
+    for (redlock_nodes left = redlock_nodes_all(count) & ~asked; left != 0; left &= left - 1) {
+        lease->details[redlock_nodes_first(left)].kind = REDLOCK_VOTE_ABSTAINED;
     }
 }
 
