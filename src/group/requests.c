@@ -324,8 +324,13 @@ static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
     return redlock_group_admit(group, code);
 }
 
-static int extend(redlock_lease *lease, enum redlock_event_type type, int64_t ttl_ms, redlock_callback cb, void *data) {
-    int code = check_extend(lease, ttl_ms);
+/* A downgrade keeps the ttl. */
+static int extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data, enum redlock_event_type type) {
+    int code = check_lease(lease);
+    if (code == REDLOCK_OK) {
+        ttl_ms = type == REDLOCK_EVENT_DOWNGRADE ? lease->core.plan.ttl_ms : ttl_ms;
+        code = check_extend(lease, ttl_ms);
+    }
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -341,6 +346,9 @@ static int extend(redlock_lease *lease, enum redlock_event_type type, int64_t tt
     lease->extend_data = data;
     lease->extend_ttl_ms = (int32_t)ttl_ms;
     lease->extend_pending = true;
+    if (type == REDLOCK_EVENT_DOWNGRADE) {
+        lease->by_try = false;
+    }
     lease->group->statistics.requests_pending++;
     redlock_driver_feed(lease, &(struct redlock_event){.type = type, .now_ns = now_ns, .ttl_ms = ttl_ms});
     redlock_group_rearm(lease->group);
@@ -348,17 +356,11 @@ static int extend(redlock_lease *lease, enum redlock_event_type type, int64_t tt
 }
 
 int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
-    const int code = check_lease(lease);
-    return code == REDLOCK_OK ? extend(lease, REDLOCK_EVENT_EXTEND, ttl_ms, cb, data) : code;
+    return extend(lease, ttl_ms, cb, data, REDLOCK_EVENT_EXTEND);
 }
 
 int redlock_downgrade(redlock_lease *lease, redlock_callback cb, void *data) {
-    const int code = check_lease(lease);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    lease->by_try = false;
-    return extend(lease, REDLOCK_EVENT_DOWNGRADE, lease->core.plan.ttl_ms, cb, data);
+    return extend(lease, 0, cb, data, REDLOCK_EVENT_DOWNGRADE);
 }
 
 int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
