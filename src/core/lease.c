@@ -183,15 +183,22 @@ static void on_votes(struct redlock_lease_core *lease, const struct redlock_even
     decide(lease, event, actions);
 }
 
+static void note_counter(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    const unsigned node = redlock_event_node(event);
+    if (lease->fence.reads && lease->operation == REDLOCK_OP_ACQUIRE && event->vote == REDLOCK_VOTE_GRANTED) {
+        redlock_fence_told(&lease->fence, node, event->counter, event->wall_us);
+    } else {
+        redlock_fence_note(&lease->fence, node, event->accepted, event->counter, event->wall_us);
+    }
+}
+
 static void on_vote(struct redlock_lease_core *lease, const struct redlock_event *event,
                     struct redlock_actions *actions) {
     if (event->round != lease->round) {
         return;
     }
-    if (lease->fence.reads && lease->operation == REDLOCK_OP_ACQUIRE && event->vote == REDLOCK_VOTE_GRANTED) {
-        redlock_fence_told(&lease->fence, redlock_event_node(event), event->counter, event->wall_us);
-    } else if (event->accepted || event->counter != 0) {
-        redlock_fence_note(&lease->fence, redlock_event_node(event), event->accepted, event->counter, event->wall_us);
+    if (event->accepted || event->counter != 0) {
+        note_counter(lease, event);
     }
     if (event->vote == REDLOCK_VOTE_GRANTED) { /* by one node: nothing to count */
         redlock_round_grant(&lease->votes, event->nodes);
@@ -315,7 +322,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         on_cancel(lease, event->code, actions);
         break;
     case REDLOCK_EVENT_DOWNGRADE:
-        lease->plan.shared |= redlock_lease_extend_check(lease, event->now_ns) == REDLOCK_OK;
+        lease->shared |= redlock_lease_extend_check(lease, event->now_ns) == REDLOCK_OK;
         redlock_held_extend(lease, event, actions);
         break;
     case REDLOCK_EVENT_EXTEND:

@@ -164,7 +164,6 @@ struct redlock_plan {
     bool auto_extend : 1;
     bool heal : 1;
     bool fencing : 1;
-    bool shared : 1; /* it reads, beside others who do */
     /* An item of a bundle, until it settles: nobody was told of it, so its end needs no delay. */
     bool unsettled : 1;
 };
@@ -266,6 +265,7 @@ struct redlock_lease_core {
     uint8_t node_count;
     bool extend_by_caller; /* the EXTENDING round answers a caller's request */
     bool was_held;
+    bool shared; /* it reads, beside others who do; from the start, or since a downgrade */
     bool is_adopted : 1;
     bool renews_at_once : 1; /* if the EXTENDING round fails: a node is ready since it began */
     bool backing_grows;      /* the current round made the lease, so late grants also back it */

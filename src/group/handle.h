@@ -106,8 +106,7 @@ struct redlock_lease {
     bool extend_pending : 1; /* the callback of an extend has not run */
     bool waited : 1;         /* its first try failed, or it queued */
     bool is_traced : 1;      /* has a trace */
-    bool by_try : 1;         /* its token is that of a try: redlock_holder_is_try() */
-    bool reads : 1;          /* its token says that it reads: redlock_holder_reads() */
+    bool by_try : 1;         /* it has the lock alone, by a token of redlock_holder_is_try() */
     bool has_expiring : 1;   /* has a struct redlock_expiring */
     redlock_nodes texts;     /* whose details have a text: to look there fetches memory */
     /* The longest ttl that this lease sent: all its keys are gone this long after its release. */

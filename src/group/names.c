@@ -71,21 +71,21 @@ static size_t merge(const struct said *first, const struct said *end, unsigned q
 }
 
 void redlock_names_merge(const struct redlock_names_said *said, unsigned nodes, unsigned quorum,
-                         struct redlock_result *result) {
+                         struct redlock_result_others *others) {
     size_t bytes = 0;
     const size_t total = visit(said, nodes, NULL, NULL);
     struct said *all = total > 0 ? malloc(total * sizeof *all) : NULL;
-    assert(quorum > 0 && nodes <= REDLOCK_NODES_MAX && result->named == NULL);
+    assert(quorum > 0 && nodes <= REDLOCK_NODES_MAX && others->named == NULL);
     if (all != NULL) {
         (void)visit(said, nodes, all, &bytes);
         qsort(all, total, sizeof *all, compare);
-        result->named = malloc(total * sizeof *result->named + bytes);
+        others->named = malloc(total * sizeof *others->named + bytes);
     }
-    char *at = result->named != NULL ? (char *)(result->named + total) : NULL;
-    for (size_t i = 0; result->named != NULL && i < total;) {
-        struct redlock_result_name *one = &result->named[result->named_count++];
+    char *at = others->named != NULL ? (char *)(others->named + total) : NULL;
+    for (size_t i = 0; others->named != NULL && i < total;) {
+        struct redlock_result_name *one = &others->named[others->named_count++];
         const struct redlock_page_name *name = &all[i].name;
-        result->named_readers += !name->waits;
+        others->named_readers += !name->waits;
         one->token = memcpy(at, name->token, name->token_size);
         at[name->token_size] = '\0';
         at += name->token_size + 1;

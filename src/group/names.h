@@ -12,9 +12,9 @@ struct redlock_names_said {
     size_t size;
 };
 
-/* Puts them together in result->named: first who reads, then who waits, each in the order of their
+/* Puts them together in others->named: first who reads, then who waits, each in the order of their
  * tokens. Nobody without memory. Free it. */
 void redlock_names_merge(const struct redlock_names_said *said, unsigned nodes, unsigned quorum,
-                         struct redlock_result *result);
+                         struct redlock_result_others *others);
 
 #endif

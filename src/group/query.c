@@ -284,7 +284,7 @@ static int64_t median(const int64_t *told, unsigned count, unsigned least) {
 }
 
 static void tell_of_others(const struct redlock_group *group, const struct inspection *inspection,
-                           struct redlock_result *result) {
+                           struct redlock_result_others *others) {
     int64_t waiters[REDLOCK_NODES_MAX], waited_ms[REDLOCK_NODES_MAX], readers[REDLOCK_NODES_MAX];
     unsigned counts = 0, times = 0, answers = 0;
     for (unsigned i = 0; i < group->node_count; i++) {
@@ -299,9 +299,9 @@ static void tell_of_others(const struct redlock_group *group, const struct inspe
             redlock_number_insert(readers, answers++, sight->readers);
         }
     }
-    result->waiters = median(waiters, counts, group->quorum);
-    result->waited_ms = result->waiters > 0 ? median(waited_ms, times, 1) : -1;
-    result->readers = median(readers, answers, group->quorum);
+    others->waiters = median(waiters, counts, group->quorum);
+    others->waited_ms = others->waiters > 0 ? median(waited_ms, times, 1) : -1;
+    others->readers = median(readers, answers, group->quorum);
 }
 
 static void query_callback(struct redlock_group *group, struct redlock_requester *requester) {
@@ -316,10 +316,12 @@ static void query_callback(struct redlock_group *group, struct redlock_requester
     }
     result.holders = holders;
     result.resource = redlock_target_key(inspection->target) + group->key_prefix_size;
-    tell_of_others(group, inspection, &result);
-    redlock_names_merge(inspection->said, group->node_count, group->quorum, &result);
+    struct redlock_result_others others = {.named = NULL};
+    result.others = &others;
+    tell_of_others(group, inspection, &others);
+    redlock_names_merge(inspection->said, group->node_count, group->quorum, &others);
     redlock_query_tell(&inspection->query, &result);
-    free(result.named);
+    free(others.named);
     free_if_over(inspection);
 }
 

@@ -95,7 +95,6 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .lock_delay_ms = (int32_t)options->lock_delay_ms,
                                  .heal = options->heal,
                                  .fencing = options->fencing,
-                                 .shared = options->mode == REDLOCK_SHARED,
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
@@ -168,7 +167,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
     (*lease)->core.fence.client = group->fence_client;
     if (options->mode == REDLOCK_SHARED) {
-        (*lease)->reads = (*lease)->core.fence.reads = true;
+        (*lease)->core.shared = (*lease)->core.fence.reads = true;
     }
     return REDLOCK_OK;
 }
@@ -290,14 +289,13 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     }
     char *own = memcpy(redlock_handle_own_token(lease), token, token_size + 1);
     lease->token_size = (uint8_t)token_size;
-    lease->reads |= redlock_holder_reads(own, token_size);
-    lease->by_try = !lease->reads && redlock_holder_is_try(own, token_size);
+    lease->core.shared |= redlock_holder_reads(own, token_size);
+    lease->by_try = !lease->core.shared && redlock_holder_is_try(own, token_size);
     if (lease->by_try) {
         own[0] |= REDLOCK_TRY_MARK; /* it may have been read from a node */
     }
     lease->ttl_sent_max_ms = (int32_t)(options->ttl_ms + options->lock_delay_ms);
-    struct redlock_plan plan = plan_of(group, options);
-    plan.shared = lease->reads;
+    const struct redlock_plan plan = plan_of(group, options);
     redlock_driver_feed(lease, &(struct redlock_event){
                                    .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
     redlock_handle_become(lease, REDLOCK_LIFE_OUT);
@@ -345,6 +343,9 @@ void redlock_group_begin_extend(struct redlock_lease *lease, enum redlock_event_
     lease->extend_data = data;
     lease->extend_ttl_ms = (int32_t)ttl_ms;
     lease->extend_pending = true;
+    if (type == REDLOCK_EVENT_DOWNGRADE) {
+        lease->by_try = false;
+    }
     lease->group->statistics.requests_pending++;
     redlock_driver_feed(lease, &(struct redlock_event){.type = type, .now_ns = now_ns, .ttl_ms = ttl_ms});
     redlock_group_rearm(lease->group);

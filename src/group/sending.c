@@ -24,6 +24,13 @@ static size_t write_ticket(struct redlock_lease *lease) {
     return REDLOCK_TICKET_DIGITS;
 }
 
+static void say_reads(struct redlock_lease *lease) {
+    char *token = redlock_handle_own_token(lease);
+    lease->by_try = false;
+    token[lease->token_size++] = REDLOCK_HOLDER_READS;
+    token[lease->token_size] = '\0';
+}
+
 static void append_holder(struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
     char *token = redlock_handle_own_token(lease);
@@ -57,14 +64,13 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
     const size_t ticket_size = for_place ? write_ticket(lease) : 0;
     write_digits(redlock_handle_own_token(lease) + ticket_size, (const unsigned char *)halves);
     lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
-    lease->by_try = !for_place && !lease->reads;
+    lease->by_try = !for_place;
     if (!for_place) {
         const unsigned char first = *(const unsigned char *)halves;
         redlock_handle_own_token(lease)[0] = (char)(REDLOCK_TRY_ZERO + (first >> 4));
     }
-    if (lease->reads) {
-        redlock_handle_own_token(lease)[lease->token_size++] = REDLOCK_HOLDER_READS;
-        redlock_handle_own_token(lease)[lease->token_size] = '\0';
+    if (lease->core.fence.reads) {
+        say_reads(lease);
     }
     if (lease->group->holder_size > 0) {
         append_holder(lease);
@@ -73,11 +79,15 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
 }
 
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
-    struct redlock_result_vote *detail = lease->details, *end = detail + lease->group->node_count;
+    const unsigned count = lease->group->node_count;
+    struct redlock_result_vote *detail = lease->details, *end = detail + count;
     redlock_handle_drop_texts(lease);
-    for (; detail < end; detail++, asked >>= 1) {
+    do { /* there is one at least */
         detail->latency_us = -1;
-        detail->kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED;
+        detail->kind = REDLOCK_VOTE_PENDING;
+    } while (++detail < end);
+    for (redlock_nodes left = redlock_nodes_all(count) & ~asked; left != 0; left &= left - 1) {
+        lease->details[redlock_nodes_first(left)].kind = REDLOCK_VOTE_ABSTAINED;
     }
 }
 
@@ -110,21 +120,22 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused, r
 
 static struct redlock_message message_of(const struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
-    struct redlock_message message = {.operation = lease->core.operation,
-                                      .target = lease->target,
-                                      .token = redlock_handle_own_token(lease),
-                                      .token_size = lease->token_size,
-                                      .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
-                                      .timed = group->watching_clocks,
-                                      .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
-                                      .fence_keys = &group->fence_keys,
-                                      .wait_suffix = group->wait_suffix,
-                                      .now_ns = lease->core.start_ns,
-                                      .round = lease->core.round};
-    if (lease->core.plan.shared) { /* a branch costs less than the bit */
-        message.shared = true;
-    }
-    return message;
+    return (struct redlock_message){.operation = lease->core.operation,
+                                    .target = lease->target,
+                                    .token = redlock_handle_own_token(lease),
+                                    .token_size = lease->token_size,
+                                    .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
+                                    .timed = group->watching_clocks,
+                                    .shared = lease->core.shared,
+                                    .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
+                                    .fence_keys = &group->fence_keys,
+                                    .wait_suffix = group->wait_suffix,
+                                    .now_ns = lease->core.start_ns,
+                                    .round = lease->core.round};
+}
+
+static bool may_serve(const struct redlock_message *message) {
+    return message->operation == REDLOCK_OP_RELEASE || (message->operation == REDLOCK_OP_EXTEND && message->shared);
 }
 
 /* Without guards, it costs a plain lock two branches. */
@@ -139,10 +150,8 @@ static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes node
         message->handing = (enum redlock_handing)lease->waiting->handing;
         message->by_try = message->by_try && message->handing == REDLOCK_HAND_OVER;
     }
-    const bool may_serve =
-        message->operation == REDLOCK_OP_RELEASE || (message->operation == REDLOCK_OP_EXTEND && message->shared);
-    return group->guards && may_serve ? redlock_guards_release(group, &lease->requester, nodes, message)
-                                      : redlock_requester_send(group, &lease->requester, nodes, message);
+    return group->guards && may_serve(message) ? redlock_guards_release(group, &lease->requester, nodes, message)
+                                               : redlock_requester_send(group, &lease->requester, nodes, message);
 }
 
 redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
@@ -167,7 +176,7 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
         group->statistics.extends++;
         break;
     case REDLOCK_OP_RELEASE: /* counted when it is confirmed */
-        message.by_try = lease->by_try && !lease->target->announced && !message.shared;
+        message.by_try = lease->by_try && !lease->target->announced;
         break;
     case REDLOCK_OP_FENCE: /* a part of an attempt */
         break;

@@ -147,7 +147,7 @@ __attribute__((noinline, cold)) static void tell_of(const struct redlock_lease *
     event.node = "";
     event.reason = event.reason ? event.reason : "";
     event.attempts = lease->core.attempts;
-    event.mode = lease->reads || lease->core.plan.shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
+    event.mode = lease->core.shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
     tell(lease->group, &event);
 }
 

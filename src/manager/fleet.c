@@ -43,9 +43,9 @@ static redlock_nodes send_to(struct redlock_fleet *fleet, redlock_nodes nodes, c
 }
 
 __attribute__((noinline, cold)) static void load_share(struct redlock_fleet *fleet, redlock_nodes nodes,
-                                                       unsigned reply_kind) {
+                                                       unsigned kind) {
     for (; nodes != 0; nodes &= nodes - 1) {
-        redlock_node_load_share(fleet->nodes[redlock_nodes_first(nodes)], reply_kind);
+        redlock_node_load_share(fleet->nodes[redlock_nodes_first(nodes)], kind);
     }
 }
 
@@ -117,12 +117,14 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock
     if (kind == REDLOCK_OP_WAIT) {
         return send_wait(fleet, nodes & ~last, bytes, size, message) | send_wait(fleet, last, bytes, size, message);
     }
-    const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_SERVER_NO_TIMEOUT : 0);
-    if (kind & REDLOCK_KIND_SHARED) {
-        load_share(fleet, nodes, reply_kind);
+    if (message->shared | message->no_timeout) { /* few are */
+        if (kind & REDLOCK_KIND_SHARED) {
+            load_share(fleet, nodes, kind);
+        }
+        kind |= message->no_timeout ? REDLOCK_SERVER_NO_TIMEOUT : 0;
     }
-    taken = send_to(fleet, nodes & ~last, bytes, size, reply_kind, message);
-    return last == 0 ? taken : taken | send_to(fleet, last, bytes, size, reply_kind, message);
+    taken = send_to(fleet, nodes & ~last, bytes, size, kind, message);
+    return last == 0 ? taken : taken | send_to(fleet, last, bytes, size, kind, message);
 }
 
 static void env_listen(void *context, const char *channel) {

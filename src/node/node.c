@@ -64,18 +64,22 @@ static bool may_wait(const struct redlock_server *server, unsigned reply_kind) {
                                operation != REDLOCK_OP_WAIT && !(server->options.guarded && is_grant(operation)));
 }
 
-static inline bool accepts(const struct redlock_server *server, unsigned reply_kind) {
+static bool accepts(const struct redlock_server *server, unsigned reply_kind) {
     return (server->phase == REDLOCK_PHASE_READY || may_wait(server, reply_kind)) &&
            server->connection.inflight.count < REDLOCK_INFLIGHT_MAX;
 }
 
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size,
                        const struct redlock_inflight_entry *entry) {
-    return accepts(&node->server, entry->reply_kind) && redlock_requests_queue(&node->server, bytes, size, entry);
+    struct redlock_server *server = &node->server;
+    if (!accepts(server, entry->reply_kind)) {
+        return false;
+    }
+    return redlock_requests_queue(server, bytes, size, entry);
 }
 
-void redlock_node_load_share(struct redlock_node *node, unsigned reply_kind) {
-    if (!node->server.share_loaded && accepts(&node->server, reply_kind)) {
+void redlock_node_load_share(struct redlock_node *node, unsigned kind) {
+    if (!node->server.share_loaded && accepts(&node->server, kind)) {
         redlock_requests_load_share(&node->server);
     }
 }

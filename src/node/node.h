@@ -41,6 +41,10 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
  * that accepts it. */
 void redlock_node_load_share(struct redlock_node *node, unsigned reply_kind);
 
+/* Before a request with REDLOCK_KIND_SHARED: its script goes in front of the first one, if the node
+ * accepts that. */
+void redlock_node_load_share(struct redlock_node *node, unsigned kind);
+
 /*
  * Subscribes to the channel on a second connection, for good: it opens while the node is READY or
  * STALLED, and closes with the first connection. It says nothing else there. Pushes count only

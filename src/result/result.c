@@ -28,24 +28,30 @@ uint64_t redlock_result_passed_over(const redlock_result *result) {
     return result->passed_over;
 }
 
+static const struct redlock_result_others *others_of(const redlock_result *result) {
+    static const struct redlock_result_others unknown = {.waiters = -1, .waited_ms = -1, .readers = -1};
+    return result->others ? result->others : &unknown;
+}
+
 int64_t redlock_result_waiters(const redlock_result *result) {
-    return result->of == REDLOCK_RESULT_INSPECT ? result->waiters : -1;
+    return others_of(result)->waiters;
 }
 
 int64_t redlock_result_waited_ms(const redlock_result *result) {
-    return result->of == REDLOCK_RESULT_INSPECT ? result->waited_ms : -1;
+    return others_of(result)->waited_ms;
 }
 
 int64_t redlock_result_readers(const redlock_result *result) {
-    return result->of == REDLOCK_RESULT_INSPECT ? result->readers : -1;
+    return others_of(result)->readers;
 }
 
 int redlock_result_reader(const redlock_result *result, size_t index, redlock_lock_reader *reader) {
+    const struct redlock_result_others *others = others_of(result);
     struct redlock_error_text nowhere = {0};
-    if (redlock_check_struct(&nowhere, "reader", reader) != REDLOCK_OK || index >= result->named_readers) {
+    if (redlock_check_struct(&nowhere, "reader", reader) != REDLOCK_OK || index >= others->named_readers) {
         return REDLOCK_ERR_INVALID;
     }
-    const struct redlock_result_name *from = &result->named[index];
+    const struct redlock_result_name *from = &others->named[index];
     const redlock_lock_reader full = {.token = from->token,
                                       .holder_text = redlock_token_holder(from->token),
                                       .nodes = from->nodes,
@@ -55,12 +61,13 @@ int redlock_result_reader(const redlock_result *result, size_t index, redlock_lo
 }
 
 int redlock_result_waiter(const redlock_result *result, size_t index, redlock_lock_waiter *waiter) {
+    const struct redlock_result_others *others = others_of(result);
     struct redlock_error_text nowhere = {0};
     if (redlock_check_struct(&nowhere, "waiter", waiter) != REDLOCK_OK ||
-        index >= result->named_count - result->named_readers) {
+        index >= others->named_count - others->named_readers) {
         return REDLOCK_ERR_INVALID;
     }
-    const struct redlock_result_name *from = &result->named[result->named_readers + index];
+    const struct redlock_result_name *from = &others->named[others->named_readers + index];
     const redlock_lock_waiter full = {.token = from->token,
                                       .holder_text = redlock_token_holder(from->token),
                                       .nodes = from->nodes,
@@ -117,34 +124,38 @@ static size_t strings_size(const redlock_result *result) {
         size += strlen(result->nodes[i]) + strlen(redlock_text_string(result->votes[i].text)) +
                 strlen(holder_at(result, i)->token) + 3;
     }
-    for (size_t i = 0; i < result->named_count; i++) {
-        size += strlen(result->named[i].token) + 1;
+    for (size_t i = 0; i < others_of(result)->named_count; i++) {
+        size += strlen(others_of(result)->named[i].token) + 1;
     }
     return size;
 }
 
 redlock_result *redlock_result_copy(const redlock_result *result) {
     assert(result->resource && (result->votes || result->count == 0));
-    const size_t count = result->count;
+    const size_t count = result->count, named_count = others_of(result)->named_count;
+    struct redlock_result_others *others;
     struct redlock_text *texts;
     struct redlock_result_holder *holders;
     const char **nodes;
-    const size_t size = sizeof *result +
+    const size_t size = sizeof *result + sizeof *others +
                         count * (sizeof *texts + sizeof *holders + sizeof *nodes + sizeof *result->votes) +
-                        result->named_count * sizeof *result->named + strings_size(result);
+                        named_count * sizeof *others->named + strings_size(result);
     redlock_result *copy = malloc(size);
     if (!copy) {
         return NULL;
     }
     *copy = *result;
-    texts = (struct redlock_text *)(copy + 1);
+    others = (struct redlock_result_others *)(copy + 1);
+    *others = *others_of(result);
+    texts = (struct redlock_text *)(others + 1);
     holders = (struct redlock_result_holder *)(texts + count);
     nodes = (const char **)(holders + count);
     copy->votes = (struct redlock_result_vote *)(nodes + count);
     copy->holders = holders;
     copy->nodes = nodes;
-    copy->named = (struct redlock_result_name *)(copy->votes + count);
-    char *at = (char *)(copy->named + result->named_count);
+    copy->others = others;
+    others->named = (struct redlock_result_name *)(copy->votes + count);
+    char *at = (char *)(others->named + named_count);
     copy->resource = put(&at, result->resource);
     copy->reason = result->reason ? put(&at, result->reason) : NULL;
     for (unsigned i = 0; i < count; i++) {
@@ -158,9 +169,9 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
         copy->votes[i] = result->votes[i];
         copy->votes[i].text = &texts[i];
     }
-    for (size_t i = 0; i < result->named_count; i++) {
-        copy->named[i] = result->named[i];
-        copy->named[i].token = put(&at, result->named[i].token);
+    for (size_t i = 0; i < named_count; i++) {
+        others->named[i] = result->others->named[i];
+        others->named[i].token = put(&at, result->others->named[i].token);
     }
     assert(at == (char *)copy + size);
     return copy;
@@ -168,14 +179,8 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
 
 redlock_result *redlock_result_refused(enum redlock_result_of of, const char *resource, int code, const char *reason) {
     assert(code != REDLOCK_OK);
-    const redlock_result result = {.code = code,
-                                   .of = of,
-                                   .resource = resource ? resource : "",
-                                   .attempts = 0,
-                                   .reason = reason,
-                                   .waiters = -1,
-                                   .waited_ms = -1,
-                                   .readers = -1};
+    const redlock_result result = {
+        .code = code, .of = of, .resource = resource ? resource : "", .attempts = 0, .reason = reason};
     return redlock_result_copy(&result);
 }
 

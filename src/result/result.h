@@ -47,6 +47,13 @@ struct redlock_result_holder {
     int64_t readers; /* 0: one has it alone */
 };
 
+/* INSPECT: who reads, and who waits. All other results would have to clear it. */
+struct redlock_result_others {
+    int64_t waiters, waited_ms, readers; /* -1: not known */
+    struct redlock_result_name *named;   /* who reads, then who waits; or NULL */
+    size_t named_readers, named_count;   /* how many read; and all */
+};
+
 /* Built on the stack for a callback, with borrowed strings and texts. A copy owns its own. */
 struct redlock_result {
     int code;
@@ -57,17 +64,15 @@ struct redlock_result {
     redlock_lease *lease;
     const char *resource;
     uint64_t passed_over;
-    int64_t waiters, waited_ms, readers; /* INSPECT; -1: not known */
-    int64_t ttl_ms;                      /* as requested */
-    int64_t cap_ms;                      /* auto_extend_max_ms */
-    const char *reason;                  /* ERR_INVALID: which argument, and why; else NULL */
+    int64_t ttl_ms;     /* as requested */
+    int64_t cap_ms;     /* auto_extend_max_ms */
+    const char *reason; /* ERR_INVALID: which argument, and why; else NULL */
     unsigned count;
     uint64_t attempts;
     const char *const *nodes;                    /* `count` names, */
     struct redlock_result_vote *votes;           /* so many votes, */
     const struct redlock_result_holder *holders; /* and so many of these; NULL: none is known */
-    struct redlock_result_name *named;           /* INSPECT: who reads, then who waits; or NULL */
-    size_t named_readers, named_count;           /* how many read; and all */
+    const struct redlock_result_others *others;  /* INSPECT; NULL: nothing is known */
 };
 
 /* The result of a call that was refused before any node was asked: without votes. NULL if there is

@@ -111,6 +111,29 @@ static char *format_number(char *at, uint64_t number) {
     return literal(at + REDLOCK_FENCE_DIGITS, "\r\n", 2);
 }
 
+static char *format_wait_suffix(char *at, const struct redlock_message *message) {
+    const size_t suffix_size = strlen(message->wait_suffix);
+    assert(suffix_size != 0 && suffix_size <= REDLOCK_WAIT_SUFFIX_SIZE_MAX);
+    return redlock_resp_bulk(at, message->wait_suffix, suffix_size);
+}
+
+/* In place of SET, and of the scripts of a lock that one has alone. */
+__attribute__((noinline)) static char *format_share(char *at, const struct redlock_message *message, unsigned kind) {
+    const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE];
+    const bool fenced = (kind & REDLOCK_KIND_FENCED) != 0;
+    const char *what = message->operation == REDLOCK_OP_ACQUIRE  ? "$1\r\nt\r\n"
+                       : message->operation == REDLOCK_OP_HEAL   ? "$1\r\nh\r\n"
+                       : message->handing == REDLOCK_HAND_NOBODY ? "$1\r\nc\r\n"
+                                                                 : "$1\r\nk\r\n";
+    at = begin(at, message, script, fenced ? 2 : 1, fenced ? 7 : 5);
+    at = fenced ? format_counter(at, message) : at;
+    at = format_token(at, message);
+    at = redlock_resp_integer(at, message->ttl_ms);
+    at = format_wait_suffix(literal(at, what, 7), message);
+    at = redlock_resp_integer(at, message->timed && message->operation != REDLOCK_OP_HEAL);
+    return fenced ? redlock_resp_integer(format_number(at, message->fence), message->fence_keys->expiry_ms) : at;
+}
+
 /* A fencing token or the node's time needs a script, which sets the key just as SET NX PX
  * does. */
 static char *format_acquire_script(char *at, const struct redlock_message *message, bool fenced) {
@@ -125,24 +148,22 @@ static char *format_acquire_script(char *at, const struct redlock_message *messa
 }
 
 static inline char *format_acquire(char *at, const struct redlock_message *message, unsigned kind) {
-    if (kind & (REDLOCK_KIND_FENCED | REDLOCK_KIND_TIMED)) {
-        return format_acquire_script(at, message, (kind & REDLOCK_KIND_FENCED) != 0);
+    if (kind & (REDLOCK_KIND_FENCED | REDLOCK_KIND_TIMED | REDLOCK_KIND_SHARED)) {
+        return kind & REDLOCK_KIND_SHARED ? format_share(at, message, kind)
+                                          : format_acquire_script(at, message, (kind & REDLOCK_KIND_FENCED) != 0);
     }
     at = kind & REDLOCK_KIND_TWICE ? format_set(at, message, true) : at;
     return format_set(at, message, (kind & REDLOCK_KIND_HOLDER_QUERY) != 0);
 }
 
-static char *format_extend(char *at, const struct redlock_message *message) {
+static char *format_extend(char *at, const struct redlock_message *message, unsigned kind) {
+    if (kind & REDLOCK_KIND_SHARED) {
+        return format_share(at, message, kind);
+    }
     at = begin_script(at, message, REDLOCK_SCRIPT_EXTEND, 1, message->timed ? 3 : 2);
     at = format_token(at, message);
     at = redlock_resp_integer(at, message->ttl_ms);
     return message->timed ? redlock_resp_integer(at, 1) : at;
-}
-
-static char *format_wait_suffix(char *at, const struct redlock_message *message) {
-    const size_t suffix_size = strlen(message->wait_suffix);
-    assert(suffix_size != 0 && suffix_size <= REDLOCK_WAIT_SUFFIX_SIZE_MAX);
-    return redlock_resp_bulk(at, message->wait_suffix, suffix_size);
 }
 
 /* strcmp() would cost each release twice as much. */
@@ -168,23 +189,6 @@ static char *format_release(char *at, const struct redlock_message *message) {
     at = message->handing == REDLOCK_HAND_OVER ? literal(at, "$1\r\n0\r\n", 7)
                                                : redlock_resp_integer(at, message->handing);
     return announced ? redlock_resp_integer(at, 1) : at;
-}
-
-/* In place of SET, and of the scripts of a lock that one has alone. */
-__attribute__((noinline)) static char *format_share(char *at, const struct redlock_message *message, unsigned kind) {
-    const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE];
-    const bool fenced = (kind & REDLOCK_KIND_FENCED) != 0;
-    const char *what = message->operation == REDLOCK_OP_ACQUIRE  ? "$1\r\nt\r\n"
-                       : message->operation == REDLOCK_OP_HEAL   ? "$1\r\nh\r\n"
-                       : message->handing == REDLOCK_HAND_NOBODY ? "$1\r\nc\r\n"
-                                                                 : "$1\r\nk\r\n";
-    at = begin(at, message, script, fenced ? 2 : 1, fenced ? 7 : 5);
-    at = fenced ? format_counter(at, message) : at;
-    at = format_token(at, message);
-    at = redlock_resp_integer(at, message->ttl_ms);
-    at = format_wait_suffix(literal(at, what, 7), message);
-    at = redlock_resp_integer(at, message->timed && message->operation != REDLOCK_OP_HEAL);
-    return fenced ? redlock_resp_integer(format_number(at, message->fence), message->fence_keys->expiry_ms) : at;
 }
 
 static char *format_inspect(char *at, const struct redlock_message *message) {
@@ -251,14 +255,11 @@ __attribute__((noinline)) static char *format_wait(char *at, const struct redloc
 }
 
 char *redlock_format(char *at, const struct redlock_message *message, unsigned kind) {
-    if (kind & REDLOCK_KIND_SHARED) {
-        return format_share(at, message, kind);
-    }
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         return format_acquire(at, message, kind);
     case REDLOCK_OP_EXTEND:
-        return format_extend(at, message);
+        return format_extend(at, message, kind);
     case REDLOCK_OP_RELEASE:
         return kind & REDLOCK_KIND_DELETING ? format_deleting(at, message) : format_release(at, message);
     case REDLOCK_OP_INSPECT:
@@ -266,7 +267,7 @@ char *redlock_format(char *at, const struct redlock_message *message, unsigned k
     case REDLOCK_OP_FENCE:
         return format_fence(at, message);
     case REDLOCK_OP_HEAL:
-        return format_set(at, message, false);
+        return kind & REDLOCK_KIND_SHARED ? format_share(at, message, kind) : format_set(at, message, false);
     case REDLOCK_OP_TIME:
         return format_time(at);
     case REDLOCK_OP_WAIT:

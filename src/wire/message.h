@@ -107,13 +107,13 @@ struct redlock_message {
     bool by_source;                      /* REDLOCK_AGAIN_BY_SOURCE: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool by_try;                         /* RELEASE: who waits has marked the key */
-    bool shared;                         /* ACQUIRE, EXTEND, HEAL: the lock is read with others */
     struct redlock_form form;            /* that of these nodes, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */
     size_t token_size;
     int64_t ttl_ms;                              /* ACQUIRE, EXTEND, HEAL */
     bool timed;                                  /* ACQUIRE, EXTEND: ask for the node's TIME */
+    bool shared;                                 /* ACQUIRE, EXTEND, HEAL: others read it, too */
     uint64_t fence;                              /* FENCE: to write back; ACQUIRE: proposed, or 0 */
     const struct redlock_fence_keys *fence_keys; /* FENCE, LIST; ACQUIRE with a fence */
     /* WAIT, RELEASE, LIST, INSPECT: terminated; INSPECT: NULL not to count who waits. */

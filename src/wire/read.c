@@ -335,21 +335,27 @@ read_rare(enum redlock_operation operation, const struct redlock_reply *reply, s
     }
 }
 
+static bool read_seldom(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
+    return kind & REDLOCK_KIND_SHARED ? read_shared(reply, kind, answer)
+                                      : answer_acquired(reply, (kind & REDLOCK_KIND_FENCED) != 0, true, answer);
+}
+
 /* What each lock has comes first. Function pointers would cost 1 % more instructions per lock. */
 bool redlock_read(unsigned kind, const struct redlock_reply *reply, struct redlock_answer *answer) {
     const enum redlock_operation operation = (enum redlock_operation)(kind & REDLOCK_KIND_OPERATION);
-    if (kind & REDLOCK_KIND_SHARED) {
-        return read_shared(reply, kind, answer);
-    }
+    const unsigned seldom = REDLOCK_KIND_TIMED | REDLOCK_KIND_SHARED;
     if (operation == REDLOCK_OP_ACQUIRE) {
         const bool fenced = (kind & REDLOCK_KIND_FENCED) != 0;
         return kind & REDLOCK_KIND_HOLDER_QUERY ? read_holder_query(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer)
-               : kind & REDLOCK_KIND_TIMED      ? answer_acquired(reply, fenced, true, answer)
+               : kind & seldom                  ? read_seldom(reply, kind, answer)
                : fenced                         ? answer_acquired(reply, true, false, answer)
                                                 : read_set(reply, answer);
     }
     if (operation == REDLOCK_OP_RELEASE) {
         return kind & REDLOCK_KIND_DELETING ? read_deleting(reply, answer) : read_release(reply, answer);
+    }
+    if (kind & REDLOCK_KIND_SHARED) {
+        return read_shared(reply, kind, answer);
     }
     return operation == REDLOCK_OP_EXTEND ? read_extend(reply, kind, answer) : read_rare(operation, reply, answer);
 }

@@ -10,35 +10,27 @@
 #include "wire/holder_query.h"
 #include "wire/read.h"
 
-__attribute__((noinline, cold)) static unsigned kind_of_shared(const struct redlock_message *message) {
-    const unsigned operation = message->operation, timed = message->timed ? REDLOCK_KIND_TIMED : 0;
-    switch (message->operation) {
-    case REDLOCK_OP_ACQUIRE:
-        return operation | REDLOCK_KIND_SHARED | timed | (message->fence != 0 ? REDLOCK_KIND_FENCED : 0);
-    case REDLOCK_OP_EXTEND:
-        return operation | REDLOCK_KIND_SHARED | timed;
-    case REDLOCK_OP_HEAL:
-        return operation | REDLOCK_KIND_SHARED;
-    default:
-        return operation;
-    }
+static unsigned shared_of(const struct redlock_message *message) {
+    return message->shared ? REDLOCK_KIND_SHARED : 0;
 }
 
 static unsigned kind_of(const struct redlock_message *message) {
     static const unsigned holder_queries[REDLOCK_HOLDER_QUERY_COUNT] = {
         0, REDLOCK_KIND_HOLDER_QUERY | REDLOCK_KIND_TWICE, REDLOCK_KIND_HOLDER_QUERY};
     const unsigned operation = message->operation, timed = message->timed ? REDLOCK_KIND_TIMED : 0;
-    if (message->shared) {
-        return kind_of_shared(message);
-    }
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         if (message->fence != 0) {
-            return operation | REDLOCK_KIND_FENCED | timed;
+            return operation | REDLOCK_KIND_FENCED | timed | shared_of(message);
+        }
+        if (message->shared) {
+            return operation | REDLOCK_KIND_SHARED | timed;
         }
         return operation | (timed != 0 || message->by_source ? timed : holder_queries[message->form.holder_query]);
     case REDLOCK_OP_EXTEND:
-        return operation | timed;
+        return operation | timed | shared_of(message);
+    case REDLOCK_OP_HEAL:
+        return operation | shared_of(message);
     case REDLOCK_OP_RELEASE:
         return message->by_try && message->form.deleting != REDLOCK_DELETING_SCRIPT ? operation | REDLOCK_KIND_DELETING
                                                                                     : operation;

@@ -321,31 +321,31 @@ LIFE_TEST(an_extend_supersedes_a_renewal_but_no_other, life_held(&life, true)) {
 }
 
 LIFE_TEST(a_downgrade_is_an_extension_of_one_who_reads_from_now_on, life_held(&life, false)) {
-    assert_false(life.core.plan.shared);
+    assert_false(life.core.shared);
     life_expect(life_downgrade(life_at(&life, 4000)), EXTENDING, SENDS(EXTEND, 31, 2));
-    assert_true(life.core.plan.shared);
+    assert_true(life.core.shared);
     /* Nodes that had let nobody in. */
     life_expect(life_votes(&life, "GGG"), HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 4000 + END_MS);
     life_expect(life_downgrade(&life), EXTENDING, SENDS(EXTEND, 31, 3));
     life_expect(life_votes(&life, "UUU"), HELD, EXTENDED(ERR_NO_QUORUM));
-    assert_true(life.core.plan.shared);
+    assert_true(life.core.shared);
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 4));
 }
 
 LIFE_TEST(a_downgrade_that_fails_leaves_a_reader, life_held(&life, false)) {
     life_downgrade(&life);
     life_expect(life_votes(&life, "FFF"), HELD, EXTENDED(ERR_NO_QUORUM));
-    assert_true(life.core.plan.shared);
+    assert_true(life.core.shared);
     assert_int_equal(life_held_until_ms(&life), END_MS);
 }
 
 LIFE_TEST(no_downgrade_beside_an_extension_nor_after_the_end, life_held(&life, false)) {
     life_extend(&life, TTL_MS);
     life_expect(life_downgrade(&life), EXTENDING, NOTHING);
-    assert_false(life.core.plan.shared);
+    assert_false(life.core.shared);
     life_votes(&life, "GGG");
     life_downgrade(life_at(&life, life_held_until_ms(&life)));
     life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
-    assert_false(life.core.plan.shared);
+    assert_false(life.core.shared);
 }

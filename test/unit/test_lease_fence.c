@@ -280,7 +280,7 @@ LIFE_TEST(a_jump_may_lose_the_lock_before_the_token, fenced(&life, 5)) {
 
 static void reads(struct life *life, unsigned n) {
     life_init(life, n);
-    life->plan.fencing = life->plan.shared = true;
+    life->plan.fencing = life->core.shared = true;
     life->core.fence.client = CLIENT;
     life->core.fence.reads = true;
     life->wall_us = WALL_US;
