@@ -63,6 +63,8 @@ typedef struct redlock_request redlock_request; /**< A pending acquire; ends aft
 #define REDLOCK_TOKEN_SIZE_MAX 128
 /** The longest text about the holder of a lock, in bytes. */
 #define REDLOCK_HOLDER_SIZE_MAX 64
+#define REDLOCK_PERMITS_MAX     64   /**< Permits of a lease. */
+#define REDLOCK_LIMIT_MAX       4096 /**< Permits of a resource. */
 /** The longest ttl, in ms (about 24 days). */
 #define REDLOCK_TTL_MS_MAX INT64_C(2147483647)
 /** wait_timeout_ms: wait until the lock is taken or the request is cancelled. */
