@@ -417,6 +417,19 @@ typedef struct redlock_acquire_options {
      * order, gets in only while nobody waits. Default EXCLUSIVE.
      */
     redlock_mode mode;
+    /**
+     * How many permits of the resource: up to `limit` are in use at once, by all who hold some. 1
+     * to #REDLOCK_PERMITS_MAX, and no more than `limit`; default 0: the lock itself. A resource has
+     * permits or is a lock, not both: a lock of it keeps newcomers out, and not those who have
+     * permits (docs/protocols.md, "Permits").
+     */
+    uint32_t permits;
+    /**
+     * With permits: how many there are, 1 to #REDLOCK_LIMIT_MAX. All clients of a resource need the
+     * same. While they differ, there are never more than the largest of them. Default 0.
+     */
+    uint32_t limit;
+    const uint32_t *slots; /**< Only for redlock_adopt(), with permits: the slots; copied. */
 } redlock_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -531,6 +544,15 @@ REDLOCK_API const char *redlock_lease_token(const redlock_lease *lease);
  * do not change it. Any thread, while the handle is valid.
  */
 REDLOCK_API uint64_t redlock_lease_fence(const redlock_lease *lease);
+
+/**
+ * The slots of a lease with permits: which of the `limit` permits it has, from 0 on. No two leases
+ * have the same one at a time, so a slot can stand for a thing: a port, a worker's directory. Any
+ * thread, while the handle is valid.
+ * @param slots  gets up to `room` of them; may be NULL if room is 0.
+ * @return how many there are; 0 for a lease without permits
+ */
+REDLOCK_API size_t redlock_lease_slots(const redlock_lease *lease, uint32_t *slots, size_t room);
 
 /**
  * The holder's text in a token: "web-3:4711" in "<digits>@web-3:4711". It points into the token. ""

@@ -39,7 +39,7 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
         return;
     }
     lease->state = REDLOCK_LEASE_RETRYING;
-    lease->next_try_ns = redlock_lease_retry_ns(lease, now_ns);
+    lease->next_try_ns = lease->plan.at_no_gate ? REDLOCK_NEVER_NS : redlock_lease_retry_ns(lease, now_ns);
 }
 
 void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redlock_event *event,

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "core/lease.h"
+#include "core/permits.h"
 #include "group/group.h"
 #include "result/result.h"
 
@@ -70,7 +71,23 @@ struct redlock_waiting {
     redlock_nodes refusing; /* nodes that could not keep this queue when last asked */
     bool counted : 1;       /* in the statistics as queued */
     bool guessed : 1;       /* the ticket of this place, before a quorum of clocks was known */
+    bool is_gate : 1;       /* it is that of slots: it never tries before it takes a place */
     uint8_t handing;        /* enum redlock_handing, of the RELEASE of this lease */
+};
+
+/* What only a lease with permits needs. */
+struct redlock_permits {
+    struct redlock_permits_core core;
+    /* An acquire has stepped; `lost`: its attempt was lost, and it goes on. NULL: adopted. */
+    void (*stepped)(struct redlock_lease *lease, bool lost);
+    /* Asks for the gate of the lease. */
+    int (*ask_gate)(struct redlock_lease *lease, struct redlock_lease **gate);
+    struct redlock_lease *gate; /* that we wait for, or have; NULL: none */
+    uint64_t arrival_us;        /* redlock_line_arrive() */
+    uint32_t round;             /* of the last take */
+    redlock_nodes held;         /* they gave slots; their votes wait for those of others */
+    redlock_nodes refused;      /* they took nothing for us, */
+    redlock_nodes unknown;      /* or did not say */
 };
 
 enum redlock_callback_kind {
@@ -124,8 +141,8 @@ struct redlock_lease {
     void *lost_data;
     /* When the acquire was asked for; then how long it took; then how long the lease was held. */
     int64_t span_ns;
-    /* One for each node, of the current round; then redlock_expiring, the trace, `waiting`, the
-     * target and the token. */
+    /* One for each node, of the current round; then redlock_expiring, the trace, `waiting` or
+     * redlock_permits with what nodes gave, the target and the token. */
     struct redlock_result_vote details[];
 };
 
@@ -154,6 +171,15 @@ static inline void *redlock_handle_trace(const struct redlock_lease *lease) {
     const char *room = (const char *)(lease->details + lease->group->node_count);
     room += lease->has_expiring ? sizeof(struct redlock_expiring) : 0;
     return lease->is_traced ? *(void *const *)(const void *)room : NULL;
+}
+
+/* Of a lease with permits. */
+static inline struct redlock_permits *redlock_handle_permits(const struct redlock_lease *lease) {
+    const char *room = (const char *)(lease->details + lease->group->node_count);
+    assert(lease->target->has_slots);
+    room += lease->has_expiring ? sizeof(struct redlock_expiring) : 0;
+    room += lease->is_traced ? sizeof(void *) : 0;
+    return (struct redlock_permits *)(uintptr_t)room;
 }
 
 /* The token stands behind the target; terminated. */
