@@ -91,6 +91,10 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
         code =
             redlock_fail(&failure, REDLOCK_ERR_INVALID, "a reentrant lease has the lock alone: its mode is exclusive");
     }
+    if (code == REDLOCK_OK && asked->reentrant && asked->lock.permits > 0) {
+        code = redlock_fail(&failure, REDLOCK_ERR_INVALID,
+                            "permits are not for a reentrant lease: who asks again wants more");
+    }
     acquire->lock = asked->lock;
     acquire->lock.cancel = NULL;
     acquire->call.tells = asked->lock.on_lost || asked->lock.on_expiring;

@@ -8,7 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
 from . import _native
-from ._base import text, to_bytes, to_callable, to_int
+from ._base import slots_of, text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
 from ._core import check_call, Core
 from ._election import Election
@@ -91,8 +91,9 @@ class Client:
         """Takes the lock, and raises ContendedError or another Error if it cannot.
 
         The options are those of redlock_acquire_options and redlock_client_acquire_options, by the same
-        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) and on_expiring(remaining_ms) run
-        on another thread. An owner of a reentrant lease is below 2**63.
+        names; wait_timeout_ms=0, the default, tries once. With permits=k and limit=L, the lease has k of L
+        permits of the resource: its slots. on_lost(reason) and on_expiring(remaining_ms) run on another thread.
+        An owner of a reentrant lease is below 2**63.
         """
         given: dict[str, Any] = dict(options)
         if to_int("owner", given.get("owner", 0), "uint64_t") >= _native.FIRST_OWNER:
@@ -277,6 +278,7 @@ class Lease:
         self.resource = ""
         self.token = ""
         self.fence = 0
+        self.slots: tuple[int, ...] = ()  # of permits
         # C writes the handle here. So __del__() releases it, whenever a signal comes.
         self._slot = ffi.new("redlock_lease **")
 
@@ -286,6 +288,7 @@ class Lease:
         self.resource = text(lib.redlock_lease_resource(self._handle))
         self.token = text(lib.redlock_lease_token(self._handle))
         self.fence = int(lib.redlock_lease_fence(self._handle))
+        self.slots = slots_of(self._handle)
         # All who share a reentrant lease of C know it by this.
         self._id = self.token if self._owner else self._id
         if self._told:

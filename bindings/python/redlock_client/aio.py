@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Optional, Union
 
 from ._aio_election import Election, Observer
-from ._base import text, to_bytes, to_callable, to_int
+from ._base import slots_of, text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
 from ._news import NodeInfo, statistics_of, Telemetry
 from ._options import list_options, manager_options, Options, set_told
@@ -326,6 +326,7 @@ class Lease:
         self.resource: str = text(lib.redlock_lease_resource(handle))
         self.token: str = text(lib.redlock_lease_token(handle))
         self.fence: int = int(lib.redlock_lease_fence(handle))
+        self.slots: tuple[int, ...] = slots_of(handle)
 
     def __repr__(self) -> str:
         return f"<Lease of {self.resource!r}: {self.validity_ms} ms>"
