@@ -63,7 +63,7 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
         const unsigned char first = *(const unsigned char *)halves;
         redlock_handle_own_token(lease)[0] = (char)(REDLOCK_TRY_ZERO + (first >> 4));
     }
-    if (lease->reads || (lease->waiting && lease->waiting->is_gate)) {
+    if (lease->reads || (for_place && lease->waiting->is_gate)) {
         redlock_handle_own_token(lease)[lease->token_size++] =
             lease->reads ? REDLOCK_HOLDER_READS : REDLOCK_HOLDER_GATE;
         redlock_handle_own_token(lease)[lease->token_size] = '\0';

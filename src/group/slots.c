@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/waiter.h"
 #include "group/owed.h"
 #include "wire/slots.h"
 
@@ -31,7 +32,8 @@ const struct redlock_gate *redlock_slots_gate(const struct redlock_lease *lease,
     *room = (struct redlock_gate){.token = redlock_handle_own_token(gate),
                                   .token_size = gate->token_size,
                                   .channel = lease->group->line.channel,
-                                  .id = gate->waiting->id};
+                                  .id = gate->waiting->id,
+                                  .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS};
     return room;
 }
 

@@ -196,7 +196,7 @@ __attribute__((noinline)) static char *format_share(char *at, const struct redlo
 static char *format_gate(char *at, const struct redlock_message *message) {
     const struct redlock_gate *gate = message->gate;
     if (!gate) {
-        return redlock_resp_bulk(redlock_resp_bulk(at, "", 0), "", 0);
+        return redlock_resp_integer(redlock_resp_bulk(redlock_resp_bulk(at, "", 0), "", 0), 0);
     }
     const size_t channel_size = strlen(gate->channel);
     assert(channel_size <= REDLOCK_CHANNEL_SIZE_MAX && gate->token_size <= REDLOCK_TOKEN_SIZE_MAX);
@@ -204,7 +204,7 @@ static char *format_gate(char *at, const struct redlock_message *message) {
     at = redlock_resp_header(at, REDLOCK_ID_DIGITS + 1 + channel_size);
     at = redlock_number_write(at, gate->id, REDLOCK_ID_DIGITS);
     *at++ = ' ';
-    return literal(literal(at, gate->channel, channel_size), "\r\n", 2);
+    return redlock_resp_integer(literal(literal(at, gate->channel, channel_size), "\r\n", 2), gate->queue_ttl_ms);
 }
 
 static char *format_looks(char *at, const struct redlock_slots *slots) {
@@ -219,7 +219,7 @@ __attribute__((noinline)) static char *format_slots(char *at, const struct redlo
     const bool all = !slots->taken || slots->others;
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
-        at = literal(format_token(begin(at, message, script, 1, 10), message), "$1\r\nt\r\n", 7);
+        at = literal(format_token(begin(at, message, script, 1, 11), message), "$1\r\nt\r\n", 7);
         at = format_looks(redlock_resp_integer(at, message->ttl_ms), slots);
         at = redlock_resp_integer(at, slots->permits);
         return format_gate(format_wait_suffix(at, message), message);

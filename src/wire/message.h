@@ -58,6 +58,7 @@ struct redlock_gate {
     size_t token_size;
     const char *channel; /* as in a place; "" for none */
     uint32_t id;         /* comes back with what we are told */
+    int64_t queue_ttl_ms;
 };
 
 /* Which keys a LIST looks at. */

@@ -52,15 +52,17 @@ static void assert_bytes(struct redlock_message message, unsigned kind, unsigned
 }
 
 TEST(a_take_says_where_it_looks_and_where_it_stands) {
-    const struct redlock_gate gate = {.token = "abc", .token_size = 3, .channel = "redlock:1", .id = 77};
+    const struct redlock_gate gate = {
+        .token = "abc", .token_size = 3, .channel = "redlock:1", .id = 77, .queue_ttl_ms = 15000};
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
     (void)make("res", 3);
-    assert_bytes(message, TAKE, 14, "$1\r\nt\r\n" A_TTL LOOKS "$1\r\n2\r\n$2\r\n:w\r\n$0\r\n\r\n$0\r\n\r\n");
+    assert_bytes(message, TAKE, 15, "$1\r\nt\r\n" A_TTL LOOKS "$1\r\n2\r\n$2\r\n:w\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n");
     message.timed = true; /* it always is */
     message.gate = &gate;
     message.form.holder_query = REDLOCK_HOLDER_QUERY_ONCE;
-    assert_bytes(message, TAKE, 14,
-                 "$1\r\nt\r\n" A_TTL LOOKS "$1\r\n2\r\n$2\r\n:w\r\n$3\r\nabc\r\n$20\r\n0000000077 redlock:1\r\n");
+    assert_bytes(message, TAKE, 15,
+                 "$1\r\nt\r\n" A_TTL LOOKS "$1\r\n2\r\n$2\r\n:w\r\n$3\r\nabc\r\n$20\r\n0000000077 redlock:1\r\n"
+                 "$5\r\n15000\r\n");
 }
 
 TEST(what_was_taken_is_kept_healed_and_given_back) {

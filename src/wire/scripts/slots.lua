@@ -6,9 +6,9 @@
 -- what follows the gate's key in the queue's, ARGV[9]: our token at the gate; '' if we do not stand
 -- there: then it leaves as many free as whoever stands there wants, and one for each who waits
 -- behind; of those that it looks at, their share. ARGV[10]: id and channel, to tell who stands at
--- the gate that a slot is free. Returns {1, slots, seconds, microseconds}; {0, false, and so on}:
--- too few are free; {-1, token or false, and so on}: too few beside those of others; or the gate is
--- none, but a lock.
+-- the gate that a slot is free; ARGV[11]: for how many ms. Returns {1, slots, seconds,
+-- microseconds}; {0, false, and so on}: too few are free; {-1, token or false, and so on}: too few
+-- beside those of others; or the gate is none, but a lock.
 -- 'k' keeps: each lives for at least the ttl from now, if all are ours. 'h' heals: sets those that
 -- are missing. ARGV[3]: ttl in ms, ARGV[4]: slots, ARGV[5]: present to ask for the time. Returns 1:
 -- done, 0: missing, -1: another token; with the time {that, false, seconds, microseconds}.
@@ -19,10 +19,10 @@ local result, waiters = 1, KEYS[1] .. (ARGV[2] == 't' and ARGV[8] or ARGV[4]) ..
 local function key(slot)
   return KEYS[1] .. '#' .. slot
 end
--- Id, channel and token of who stands at the gate, and how many slots he wants.
+-- Id, channel and token of who stands at the gate, how many slots he wants, and under which token.
 local function whom()
   local said = redis.pcall('HGET', waiters, 'slot')
-  return (type(said) == 'string' and said or ''):match('^(%d+) (redlock:%w+) (%S+) (%d+)$')
+  return (type(said) == 'string' and said or ''):match('^(%d+) (redlock:%w+) (%S+) (%d+) (%S+)$')
 end
 local function with_time(more)
   local time = redis.call('TIME')
@@ -58,16 +58,16 @@ local function take(others)
 end
 if ARGV[2] == 't' then
   -- include parts/holder.lua
-  if ARGV[9] ~= '' and holder == ARGV[9] then
-    -- The hash has 15 s from the last WAIT on.
-    redis.pcall('HSET', waiters, 'slot', table.concat({ARGV[10], ARGV[9], ARGV[7]}, ' '))
-    redis.pcall('PEXPIRE', waiters, 15000)
+  -- A minority of nodes may not have the token of the gate.
+  if ARGV[9] ~= '' and (not holder or holder == ARGV[9]) then
+    redis.pcall('HSET', waiters, 'slot', table.concat({ARGV[10], ARGV[9], ARGV[7], ARGV[1]}, ' '))
+    redis.pcall('PEXPIRE', waiters, ARGV[11])
     return take(0)
   end
   local queue, others = KEYS[1] .. ARGV[8]
-  if holder or ARGV[9] ~= '' then
+  if holder then
     -- include parts/name_type.lua
-    if not holder or ARGV[9] ~= '' or not holder:find('^%x+p') then
+    if ARGV[9] ~= '' or not holder:find('^%x+p') then
       result = -1
       return with_time(holder)
     end
@@ -77,12 +77,14 @@ if ARGV[2] == 't' then
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
     -- include parts/living.lua
-    for _, token in ipairs(redis.pcall('ZRANGE', queue, 0, 63)) do
-      if living(token) then
-        others = 0
-        break
+    pcall(function()
+      for _, token in ipairs(redis.call('ZRANGE', queue, 0, 63)) do
+        if living(token) then
+          others = 0
+          break
+        end
       end
-    end
+    end)
   end
   if others then
     local waiting = redis.pcall('ZCARD', queue)
@@ -124,9 +126,10 @@ if ARGV[2] == 'g' then
   end
   local gate = freed and redis.pcall('GET', KEYS[1])
   if type(gate) == 'string' then
-    local id, channel, token = whom()
-    -- The first digit may be marked.
-    if token and token:sub(2) == gate:sub(2) then
+    local id, channel, token, _, of_take = whom()
+    -- The first digit may be marked. Who gives back what his take got knows of it: told of that, he
+    -- would take again at once, for ever.
+    if token and token:sub(2) == gate:sub(2) and of_take ~= ARGV[1] then
       redis.pcall('PUBLISH', channel, id .. ('%020d'):format(freed + 1) .. ' 0 0 0 ' .. token .. ' ' .. KEYS[1])
     end
   end
