@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/planted.h"
+
 /* Where nine in ten slots are taken, 32 in a row are so in 1 of 29 cases. */
 #define LOOKS_A_PERMIT 32
 /* Who stands at the gate looks alone. A node needs 0.1 ms for so many. */
@@ -28,7 +30,8 @@ redlock_nodes redlock_ballot_alike(const struct redlock_ballot *ballot, unsigned
     redlock_nodes alike = 0;
     for (redlock_nodes at = ballot->gave; at != 0; at &= at - 1) {
         const unsigned other = redlock_nodes_first(at);
-        if (memcmp(slots, redlock_ballot_slots(ballot, other), ballot->permits * sizeof *slots) == 0) {
+        if (memcmp(slots, redlock_ballot_slots(ballot, other), ballot->permits * sizeof *slots) == 0 ||
+            REDLOCK_PLANTED(PERMITS_ANY_SLOTS)) {
             alike |= REDLOCK_NODE(other);
         }
     }

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "core/planted.h"
 #include "group/driver.h"
 
 #define GATE_TTL_MS_MAX 10000 /* who dies at the gate keeps the others out for so long */
@@ -147,7 +148,9 @@ static void act(struct redlock_lease *lease, enum redlock_permits_action action,
         break;
     case REDLOCK_PERMITS_LEAVE_GATE:
         permits->gate = NULL;
-        if (gate) {
+        if (gate && REDLOCK_PLANTED(PERMITS_GATE_STAYS)) {
+            gate->lost_cb = NULL;
+        } else if (gate) {
             leave(gate);
         }
         break;

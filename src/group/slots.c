@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/planted.h"
 #include "core/waiter.h"
 #include "group/owed.h"
 #include "wire/slots.h"
@@ -74,7 +75,8 @@ static redlock_nodes that_fit(const struct redlock_lease *lease, redlock_nodes n
     redlock_nodes fit = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
         const unsigned node = redlock_nodes_first(nodes);
-        if (memcmp(redlock_ballot_slots(ballot, node), slots->numbers, slots->permits * sizeof *slots->numbers) == 0) {
+        if (memcmp(redlock_ballot_slots(ballot, node), slots->numbers, slots->permits * sizeof *slots->numbers) == 0 ||
+            REDLOCK_PLANTED(PERMITS_ANY_SLOTS)) {
             fit |= REDLOCK_NODE(node);
         }
     }
@@ -102,7 +104,7 @@ static redlock_nodes settle(struct redlock_lease *lease) {
     }
     const redlock_nodes others = held & ~that_fit(lease, held), unknown = permits->unknown;
     permits->held = permits->unknown = 0;
-    if (others | unknown) {
+    if ((others | unknown) && !REDLOCK_PLANTED(PERMITS_OTHERS_STAY)) {
         give_others(lease, others | unknown, unknown);
     }
     return held;

@@ -8,6 +8,7 @@
 
 #include "base/holder.h"
 #include "core/number.h"
+#include "core/planted.h"
 #include "wire/resp.h"
 
 _Static_assert(REDLOCK_LIMIT_MAX <= 10000 && REDLOCK_SLOT_DIGITS == 4, "a slot's number has four digits at most");
@@ -49,7 +50,7 @@ char *redlock_slots_format_key(char *at, const struct redlock_target *target, un
 char *redlock_slots_format(char *at, const struct redlock_slots *slots) {
     char list[REDLOCK_PERMITS_MAX * (REDLOCK_SLOT_DIGITS + 1)], *end = list;
     assert(slots->permits <= REDLOCK_PERMITS_MAX);
-    for (unsigned i = 0; slots->taken && i < slots->permits; i++) {
+    for (unsigned i = 0; slots->taken && i < (REDLOCK_PLANTED(PERMITS_ONE_SLOT) ? 1 : slots->permits); i++) {
         if (i > 0) {
             *end++ = ' ';
         }

@@ -83,6 +83,11 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_SHARED_KEEP_JOINS] = "shared-keep-joins",
     [REDLOCK_BUG_SHARED_ONE_LIFE] = "shared-one-life",
     [REDLOCK_BUG_SHARED_LINE_IGNORED] = "shared-line-ignored",
+    [REDLOCK_BUG_PERMITS_ANY_SLOTS] = "permits-any-slots",
+    [REDLOCK_BUG_PERMITS_OTHERS_STAY] = "permits-others-stay",
+    [REDLOCK_BUG_PERMITS_GATE_STAYS] = "permits-gate-stays",
+    [REDLOCK_BUG_PERMITS_GATE_RESTS] = "permits-gate-rests",
+    [REDLOCK_BUG_PERMITS_ONE_SLOT] = "permits-one-slot",
     [REDLOCK_BUG_DELETE_FINAL] = "delete-final",
     [REDLOCK_BUG_HEAL_OUTLIVES] = "heal-outlives",
     [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
@@ -128,6 +133,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_MISQUOTED] = "misquoted",
     [SIM_CONTROL_SHARED] = "shared",
     [SIM_CONTROL_SHARED_LOADED] = "shared-loaded",
+    [SIM_CONTROL_PERMITS] = "permits",
     [SIM_CONTROL_SPEC] = "spec",
 };
 

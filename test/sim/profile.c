@@ -185,6 +185,7 @@ static void draw_trust(struct sim_world *world) {
         profile->trust = SIM_TRUSTED;
         break;
     case SIM_CONTROL_SHARED:
+    case SIM_CONTROL_PERMITS:
         profile->trust = world->seed % 2 == 0 ? SIM_TRUSTED : SIM_GUARDED;
         break;
     case SIM_CONTROL_MIXED: /* both ways of mixing */
@@ -366,6 +367,7 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_PARTED:
     case SIM_CONTROL_MISQUOTED:
     case SIM_CONTROL_SHARED:
+    case SIM_CONTROL_PERMITS:
     case SIM_CONTROL_SPEC:
         break;
     }
@@ -420,6 +422,11 @@ void sim_profile_draw(struct sim_world *world) {
         }
     } else if (world->control == SIM_CONTROL_SHARED) {
         draw_shared(profile, random);
+    } else if (world->control == SIM_CONTROL_PERMITS) {
+        profile->limit = 1 + sim_random_below(random, 4);
+        if (sim_random_percent(random, 60)) {
+            draw_crowd(profile, random);
+        }
     } else if (world->control == SIM_CONTROL_SPEC) {
         sim_spec_draw(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {

@@ -39,6 +39,7 @@ struct sim_profile {
     /* All clients draw the same low digits for them. No harm where no counter is lost. */
     bool same_digits;
     unsigned readers;        /* so many percent of those who acquire only read */
+    unsigned limit;          /* all acquires are of permits: so many there are; 0: of locks */
     bool heal;               /* as they should be */
     bool crowd;              /* many wait for one resource, and who has it releases it soon, */
     bool holds_long;         /* or keeps it */
@@ -103,6 +104,7 @@ enum sim_control {
     SIM_CONTROL_PARTED,        /* the same, but their quorums need not share a node */
     SIM_CONTROL_SHARED,        /* Nothing is broken: many read, and some write. */
     SIM_CONTROL_SHARED_LOADED, /* Nor here: likewise, as in LOADED. */
+    SIM_CONTROL_PERMITS,       /* Nor here: resources have permits. */
     SIM_CONTROL_SPEC,          /* Nothing is broken: only what spec/Lock.tla has, too, happens. */
     SIM_CONTROL_MISQUOTED      /* an answer reaches its client as another one */
 };
