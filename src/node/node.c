@@ -71,8 +71,9 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
         server->connection.inflight.count >= REDLOCK_INFLIGHT_MAX) {
         return false;
     }
-    if ((entry->reply_kind & REDLOCK_KIND_SHARED) && !server->share_loaded) {
-        redlock_requests_load_share(server);
+    const unsigned rare = entry->reply_kind & (REDLOCK_KIND_SHARED | REDLOCK_KIND_SLOTS);
+    if (rare & ~(unsigned)server->loaded) {
+        redlock_requests_load(server, rare);
     }
     return redlock_requests_queue(server, bytes, size, entry);
 }
