@@ -86,6 +86,15 @@ static int set_flag(struct tool_options *options, const struct option_spec *spec
     return index < 0 ? TOOL_EXIT_USAGE : 0;
 }
 
+/* It counts for the operands behind it. */
+static int set_shared(struct tool_options *options, const struct option_spec *spec, const char *label,
+                      const char *text) {
+    (void)spec, (void)label, (void)text;
+    options->shared_from = options->shared ? options->shared_from : options->operand_count;
+    options->shared = true;
+    return 0;
+}
+
 static int clear_flag(struct tool_options *options, const struct option_spec *spec, const char *label,
                       const char *text) {
     (void)label, (void)text;
@@ -195,7 +204,7 @@ static const struct option_spec specs[] = {
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},
     {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND | FOR_DOWNGRADE,
      TIME(lock.ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
-    {"shared", 's', NULL, FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, FLAG(shared)},
+    {"shared", 's', NULL, FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, .apply = set_shared, MEMBER(shared)},
     {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, .apply = set_wait, RANGE(lock.wait_timeout_ms, 0, WAIT_MS_MAX)},
     {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, NAME(lock.order, orders), ENV("ORDER")},
     {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE,
@@ -382,20 +391,22 @@ static int parse_short(struct tool_options *options, char **argv, int *index) {
 
 /* Applies options in their order; moves operands to the front of argv. */
 static int parse_words(int argc, char **argv, struct tool_options *options) {
-    int kept = 0;
+    size_t kept = 0;
     int status = 0;
     for (int i = 1; i < argc && status == 0; i++) {
+        options->operand_count = kept;
         if (options->dashes >= 0 || argv[i][0] != '-' || argv[i][1] == '\0') {
             const bool has_command = options->command == TOOL_RUN || options->command == TOOL_ELECT;
             if (options->command == TOOL_NO_COMMAND) {
                 status = tool_operands_command(options, argv[i]);
-            } else if (has_command && options->dashes < 0 && kept == 1 && !options->observe) {
+            } else if (has_command && options->dashes < 0 && kept == 1 && !options->observe &&
+                       !tool_operands_goes_on(options, argv + i)) {
                 status = tool_operands_refuse(options, argv[0], argv + i);
             } else {
                 argv[kept++] = argv[i];
             }
         } else if (strcmp(argv[i], "--") == 0) {
-            options->dashes = kept;
+            options->dashes = (int)kept;
         } else if (argv[i][1] == '-') {
             status = parse_long(options, argv, &i);
         } else {
@@ -404,7 +415,7 @@ static int parse_words(int argc, char **argv, struct tool_options *options) {
     }
     argv[kept] = NULL; /* kept < argc, because the program's name is not kept */
     options->operands = argv;
-    options->operand_count = (size_t)kept;
+    options->operand_count = kept;
     return status;
 }
 
