@@ -87,6 +87,10 @@ static const char statuses[] =
 #define SHARED_OPTION                                                                                                  \
     "  -s, --shared              read: others who read may hold the lock, too, and nobody alone. All wait\n"           \
     "                            in one order. With several: those behind it are read\n"
+#define PERMITS_OPTION                                                                                                 \
+    "      --permits K/L         take K of the L permits of RESOURCE: up to L are in use at once. All who\n"           \
+    "                            take some give the same L\n"
+#define SLOTS_OPTION "      --slots SLOT,…        the lock is of permits: the slots that acquire --permits printed\n"
 #define COUNTER_OPTIONS                                                                                                \
     "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"                \
     "                            REDLOCK_FENCE_SUFFIX, else :fence\n"                                                  \
@@ -104,9 +108,10 @@ static const char run_help[] =
     "usage: redlock run [-t TTL] [-w WAIT] [--shared] [OPTION…] RESOURCE … -- CMD …\n"
     "\n"
     "Takes the lock, runs CMD, renews the lock while CMD runs, and releases it when CMD ends. CMD finds\n"
-    "REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE in its\n"
-    "environment. If the lease cannot be renewed, CMD's process group gets SIGTERM, and SIGKILL before\n"
-    "the lease ends. redlock passes HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP and CONT on.\n"
+    "REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE, and with\n"
+    "--permits REDLOCK_SLOTS in its environment. If the lease cannot be renewed, CMD's process group gets\n"
+    "SIGTERM, and SIGKILL before the lease ends. redlock passes HUP, INT, QUIT, TERM, USR1, USR2, ALRM,\n"
+    "WINCH, TSTP and CONT on.\n"
     "\n"
     "Of several RESOURCEs it takes all or none, and waits for others who want some of them without a\n"
     "deadlock, in whatever order they are given. The variables then have a line for each.\n";
@@ -114,6 +119,7 @@ static const char run_help[] =
 static const char run_options[] =
     "  -t, --ttl TTL             time to live on the nodes, renewed at a third of it; default 30s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n" SHARED_OPTION
+        PERMITS_OPTION
     "  -E, --contended-status N  if others hold the lock, exit with N instead of 75 and print nothing\n"
     "      --at-least TIME       if CMD exits with 0, keep the lock until this long after it was taken,\n"
     "                            or for the ttl if that is longer: a job that several machines start\n"
@@ -178,11 +184,13 @@ static const char acquire_help[] =
     "\n"
     "Takes the lock, prints its token and exits; with --fence it prints \"TOKEN FENCE\" on one line. The\n"
     "lock stays until its ttl ends or until somebody releases it with the token. Of several RESOURCEs it\n"
-    "takes all or none, and prints a line for each, in their order.\n";
+    "takes all or none, and prints a line for each, in their order. With --permits the slots follow\n"
+    "the token, as in \"TOKEN 3,17\".\n";
 
 static const char acquire_options[] =
     "  -t, --ttl TTL             time to live on the nodes; default 10s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n" SHARED_OPTION
+        PERMITS_OPTION
     "  -E, --contended-status N  if others hold the lock, exit with N (not 0) instead of 75 and print\n"
     "                            nothing\n"
     "      --fence               also ask for a fencing token, a number that rises with every lease\n"
@@ -210,7 +218,7 @@ static const char extend_help[] =
 static const char extend_options[] =
     "  -t, --ttl TTL             the new time to live on the nodes; required\n"
     "  -s, --shared              the lock was downgraded: its token does not say so, and without this it\n"
-    "                            would be lost. With several: those behind it were\n"
+    "                            would be lost. With several: those behind it were\n" SLOTS_OPTION
     "      --lock-delay TIME     keep others out for this long after the ttl; give the same as to\n"
     "                            acquire; default 0\n";
 
@@ -235,10 +243,13 @@ static const char downgrade_tail[] = "  76  the lock is lost: it expired, or has
                                      "\n"
                                      "example: redlock downgrade -t 1m cache \"$token\"\n";
 
-static const char release_help[] = "usage: redlock release RESOURCE … TOKEN …\n"
-                                   "\n"
-                                   "Releases the lock with this token. It leaves a lock with another token alone. Of several, the TOKENs\n"
-                                   "stand behind the RESOURCEs, in the same order.\n";
+static const char release_help[] =
+    "usage: redlock release RESOURCE … TOKEN …\n"
+    "\n"
+    "Releases the lock with this token. It leaves a lock with another token alone. Of several, the TOKENs\n"
+    "stand behind the RESOURCEs, in the same order.\n";
+
+static const char release_options[] = SLOTS_OPTION;
 
 static const char release_tail[] = "  76  the lock was lost before: it expired, or has another token\n"
                                    "\n"
@@ -265,6 +276,7 @@ static const char clear_tail[] = "  75  the answer was not yes: nothing was done
 static const char status_help[] =
     "usage: redlock status [--all-ready] [OPTION…] [RESOURCE…]\n"
     "       redlock status --all | --match PATTERN [OPTION…]\n"
+    "       redlock status --limit L [OPTION…] RESOURCE …\n"
     "\n"
     "Shows each node: state, version, role, uptime, round trip, and what is wrong with it. For each\n"
     "RESOURCE it shows who holds it, or all who read it, on which nodes, for how much longer, and who\n"
@@ -275,6 +287,7 @@ static const char status_options[] =
     "                            and sets of such tokens, which some read\n"
     "      --match PATTERN       list the locks whose names match, as in 'lock:*', also those of other\n"
     "                            libraries: all strings with a ttl and up to 128 bytes\n"
+    "      --limit L             each RESOURCE has L permits: show which of them are taken, and by whom\n"
     "      --all-ready           exit with 68 if any node is not ready\n"
     "      --watch[=TIME]        show it again and again, every 2 s or every TIME, until a signal comes\n"
     "      --metrics             print metrics for Prometheus\n"
@@ -342,7 +355,7 @@ void tool_help_print(enum tool_command command) {
         [TOOL_ACQUIRE] = {acquire_help, acquire_options, acquire_more, acquire_tail},
         [TOOL_EXTEND] = {extend_help, extend_options, "", extend_tail},
         [TOOL_DOWNGRADE] = {downgrade_help, downgrade_options, "", downgrade_tail},
-        [TOOL_RELEASE] = {release_help, "", "", release_tail},
+        [TOOL_RELEASE] = {release_help, release_options, "", release_tail},
         [TOOL_CLEAR] = {clear_help, clear_options, "", clear_tail},
         [TOOL_STATUS] = {status_help, status_options, "", status_tail},
     };

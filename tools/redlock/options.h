@@ -107,6 +107,9 @@ struct tool_options {
     /* All of them, each once. Those behind --shared are read. */
     redlock_item items[REDLOCK_ITEMS_MAX];
     size_t item_count;
+    uint32_t slots[REDLOCK_PERMITS_MAX];      /* extend, release: of permits */
+    size_t slot_count;                        /* 0: it is a lock */
+    size_t limit;                             /* status: so many permits each RESOURCE has; 0: it is a lock */
     size_t shared_from;                       /* where --shared stood: behind so many operands */
     char name[REDLOCK_RESOURCE_SIZE_MAX + 1]; /* for sentences, between quotes: all, or as many as fit */
     /* Status: resources; run, elect: the command and its arguments, terminated by NULL. */

@@ -112,6 +112,14 @@ void tool_report_name(struct tool_json *json, const char *key, const struct tool
     tool_json_close(json, ']');
 }
 
+const char *tool_report_slots(const struct tool_session *session, char *buffer, size_t size) {
+    buffer[0] = '\0';
+    for (size_t i = 0; i < session->slot_count; i++) {
+        (void)tool_append(buffer, size, "%s%" PRIu32, i > 0 ? "," : "", session->slots[i]);
+    }
+    return buffer;
+}
+
 void tool_report_items(struct tool_json *json, const struct tool_options *options, const redlock_lease *acquired) {
     const bool several = options->item_count > 1;
     if (several) {
@@ -125,7 +133,8 @@ void tool_report_items(struct tool_json *json, const struct tool_options *option
         tool_json_string(json, "resource", item->resource);
         tool_json_string(json, "token", acquired != NULL ? redlock_lease_item_token(acquired, i) : item->token);
         if (acquired != NULL) {
-            tool_json_string(json, "mode", tool_mode_name(item->mode == REDLOCK_SHARED));
+            tool_json_string(json, "mode",
+                             options->lock.permits > 0 ? "permits" : tool_mode_name(item->mode == REDLOCK_SHARED));
         }
         if (acquired != NULL && options->lock.fencing) {
             /* A string: jq and JavaScript read numbers as doubles, which have 53 bits. */
@@ -249,6 +258,11 @@ static void advise_on_nodes(const struct tool_session *session, char *advice, si
 
 /* For the end of a sentence. */
 static const char *say_who_holds_it(const struct tool_session *session, char *buffer, size_t size) {
+    if (session->options->lock.permits > 0) {
+        snprintf(buffer, size, "'redlock status --limit %" PRIu32 " RESOURCE' shows who has its permits",
+                 session->options->lock.limit);
+        return buffer;
+    }
     if (session->held_by[0] == '\0' && session->held_for_ms < 0) {
         return "its keys have no end, as no lock has: see 'redlock status RESOURCE'";
     }

@@ -132,6 +132,8 @@ static bool may_open_two(void) {
 int tool_session_open(struct tool_session *session, const struct tool_options *options,
                       const struct tool_signals *signals) {
     *session = (struct tool_session){.options = options, .signals = signals, .opened_ms = tool_now_ms()};
+    session->slot_count = options->slot_count;
+    memcpy(session->slots, options->slots, sizeof session->slots);
     if (!may_open_two()) {
         return tool_report_system(options, "cannot open what an event loop needs: %s (see ulimit -n)", strerror(errno));
     }
@@ -339,7 +341,8 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
     }
     if (code != REDLOCK_OK) {
         const bool is_expected = code == REDLOCK_ERR_CONTENDED && tool_options_expect_contended(session->options);
-        if (code == REDLOCK_ERR_CONTENDED && !is_expected && !session->options->json && !session->options->quiet) {
+        if (code == REDLOCK_ERR_CONTENDED && !is_expected && session->options->lock.permits == 0 &&
+            !session->options->json && !session->options->quiet) {
             ask_who_holds_it(session);
         }
         if (session->stop_signal != 0) {
@@ -350,6 +353,7 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
         tool_nodes_warn(session, is_expected);
         return false;
     }
+    session->slot_count = redlock_lease_slots(session->lease, session->slots, REDLOCK_PERMITS_MAX);
     return true;
 }
 
@@ -368,6 +372,11 @@ int tool_session_adopt(struct tool_session *session, const redlock_item *items, 
         return redlock_adopt_all(session->manager, items, count, &options, lease);
     }
     options.mode = items[0].mode;
+    if (session->slot_count > 0) {
+        options.permits = (uint32_t)session->slot_count;
+        options.limit = REDLOCK_LIMIT_MAX; /* whatever it is */
+        options.slots = session->slots;
+    }
     return redlock_adopt(session->manager, items[0].resource, items[0].token, &options, lease);
 }
 

@@ -193,6 +193,11 @@ static int set_items(const struct tool_work *work) {
         tool_append(tokens, sizeof tokens, "%s%s", between, redlock_lease_item_token(work->lease, i));
         tool_append(fences, sizeof fences, "%s%" PRIu64, between, redlock_lease_item_fence(work->lease, i));
     }
+    char slots[TOOL_SLOTS_SIZE];
+    tool_report_slots(work->session, slots, sizeof slots);
+    if ((slots[0] != '\0' ? setenv("REDLOCK_SLOTS", slots, 1) : unsetenv("REDLOCK_SLOTS")) != 0) {
+        return -1;
+    }
     return setenv("REDLOCK_RESOURCE", resources, 1) != 0 || setenv("REDLOCK_TOKEN", tokens, 1) != 0 ||
                    (options->lock.fencing ? setenv("REDLOCK_FENCE", fences, 1) : unsetenv("REDLOCK_FENCE")) != 0
                ? -1
