@@ -205,7 +205,6 @@ static void on_lost(struct redlock_bundle_core *bundle, const struct redlock_bun
         break;
     case REDLOCK_BUNDLE_WAITING:
         bundle->state = REDLOCK_BUNDLE_RETREATING;
-        bundle->failed = bundle->count;
         actions->cancel = bundle->asked;
         /* fall through */
     case REDLOCK_BUNDLE_RETREATING:

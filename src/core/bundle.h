@@ -126,7 +126,7 @@ struct redlock_bundle_core {
     bool extending : 1;   /* an extension is not told yet */
     bool lock_delay : 1;  /* the leases have one */
     uint8_t count;        /* of items */
-    uint8_t failed;       /* TRYING, RETREATING: the first that failed; `count`: none */
+    uint8_t failed;       /* the first that is missing, as far as it is known; `count`: none */
     int8_t failed_code;   /* of it */
     int8_t extended_code; /* the worst so far */
     int8_t code;          /* LEAVING: of the cancel; RELEASING: the worst so far */

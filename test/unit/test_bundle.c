@@ -358,6 +358,7 @@ BUNDLE_TEST(a_release_is_of_all) {
     hold();
     call(REDLOCK_BUNDLE_RELEASE);
     assert_next(RELEASING, .release = ALL);
+    assert_int_equal(bundle.held, 0);
     call(REDLOCK_BUNDLE_TIMER);
     assert_nothing(RELEASING);
     feed(REDLOCK_BUNDLE_RELEASED, A, REDLOCK_OK);
