@@ -67,8 +67,7 @@ REDLOCK_API int redlock_client_close(redlock_client *client);
 typedef struct redlock_client_acquire_options {
     size_t size;    /**< sizeof this struct; set by the _default function. */
     uint64_t owner; /**< With reentrant: who asks; 0, the default, is the calling thread. */
-    /** The owner may acquire again what it holds, with a count. Not with the mode SHARED, nor with
-     * permits. Default false. */
+    /** The owner may acquire again what it holds, with a count. Not with permits. Default false. */
     bool reentrant;
     /** redlock_client_with(): do not renew the lease while the work runs. Default false. */
     bool no_auto_extend;
@@ -88,8 +87,10 @@ REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_o
  * with the same lease and a count one higher. It returns #REDLOCK_ERR_LOST if that lease has been
  * lost (release it as often as it was acquired, then start again), and #REDLOCK_ERR_LIMIT if the
  * count is at its maximum (2^32 - 1). The count lives in the client, not on the nodes
- * (docs/protocols.md says why). The ttl, auto_extend and callbacks of the first acquire stay.
- * Another owner in the same process waits or is refused, like any other client.
+ * (docs/protocols.md says why). The ttl, auto_extend and callbacks of the first acquire stay, and
+ * its mode: who has the lock alone may ask to read it, too, and goes on having it alone. Who reads
+ * and asks to have it alone would wait for itself: it gets #REDLOCK_ERR_UPGRADE, and must release
+ * first. Another owner in the same process waits or is refused, like any other client.
  *
  * If several threads name one owner, at most one of them asks the nodes. The others wait for its
  * outcome, as long as their own wait_timeout_ms allows, and at least for node_timeout_ms or
@@ -121,7 +122,8 @@ REDLOCK_API int redlock_client_extend(redlock_client *client, redlock_lease *lea
 
 /**
  * Blocks until redlock_downgrade() is decided. Returns its error, or else the code of its result.
- * #REDLOCK_ERR_INVALID for a reentrant lease: whoever else holds it counts on having it alone.
+ * A reentrant lease must be at its last count, else the call returns #REDLOCK_ERR_BUSY: whoever
+ * else holds it counts on having it alone.
  * @param result  as for redlock_client_acquire().
  */
 REDLOCK_API int redlock_client_downgrade(redlock_client *client, redlock_lease *lease, redlock_result **result);

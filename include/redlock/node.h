@@ -63,6 +63,8 @@ typedef struct redlock_node_info {
      * than node_timeout_ms answers, but no vote of it comes in time: no lock can be taken with it.
      */
     int64_t round_trip_min_us;
+    /** Which rights or commands #REDLOCK_SHARED lacks there; "" for none, or if it is not READY. */
+    const char *shared_error;
 } redlock_node_info;
 
 /** The number of configured nodes. */

@@ -41,7 +41,8 @@ typedef struct redlock_result redlock_result; /**< What came of a request: votes
     X(ERR_RANDOM, -11, "the kernel gave no random bytes for a token")                                                  \
     X(ERR_SYSTEM, -12, "a system call failed")                                                                         \
     X(ERR_NOT_OWNER, -13, "this owner does not hold the reentrant lease")                                              \
-    X(ERR_LIMIT, -14, "a bound of the library is reached")
+    X(ERR_LIMIT, -14, "a bound of the library is reached")                                                             \
+    X(ERR_UPGRADE, -15, "this owner reads the lock: it must release it before it asks to have it alone")
 
 /** The codes: 0 is success, a negative code is an error. */
 typedef enum redlock_error {

@@ -64,7 +64,8 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
     const int64_t try_ms = client->try_ms;
     const int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
     int code = redlock_reentrant_enter(table, call->resource, redlock_hold_owner_of(owner),
-                                       deadline_after(begun_ns, share_ms), &call->cancellable, &hold, &call->acquired);
+                                       acquire->lock.mode == REDLOCK_SHARED, deadline_after(begun_ns, share_ms),
+                                       &call->cancellable, &hold, &call->acquired);
     if (code != REDLOCK_OK) {
         return redlock_call_refuse(call, code, "");
     }
@@ -87,10 +88,6 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
     struct redlock_error_text failure = redlock_call_failure();
     redlock_client_acquire_options_default(asked);
     int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
-    if (code == REDLOCK_OK && asked->reentrant && asked->lock.mode != REDLOCK_EXCLUSIVE) {
-        code =
-            redlock_fail(&failure, REDLOCK_ERR_INVALID, "a reentrant lease has the lock alone: its mode is exclusive");
-    }
     if (code == REDLOCK_OK && asked->reentrant && asked->lock.permits > 0) {
         code = redlock_fail(&failure, REDLOCK_ERR_INVALID,
                             "permits are not for a reentrant lease: who asks again wants more");
@@ -170,10 +167,14 @@ int redlock_client_downgrade(redlock_client *client, redlock_lease *lease, redlo
     if (code != REDLOCK_OK) {
         return code;
     }
-    const char *resource = redlock_lease_resource(lease);
-    code = redlock_reentrant_has(&client->reentrant, lease)
-               ? redlock_call_refuse(&downgrade, REDLOCK_ERR_INVALID, "the lease is reentrant")
-               : redlock_worker_perform(redlock_client_worker(client, resource), &downgrade);
+    struct redlock_hold *hold;
+    code = redlock_reentrant_downgrade(&client->reentrant, lease, &hold);
+    code = code == REDLOCK_OK
+               ? redlock_worker_perform(redlock_client_worker(client, redlock_lease_resource(lease)), &downgrade)
+               : redlock_call_refuse(&downgrade, code, "");
+    if (hold && downgrade.refused) {
+        redlock_reentrant_downgrade_refused(&client->reentrant, hold);
+    }
     redlock_client_exit(client, cancel_state);
     return code;
 }

@@ -11,7 +11,8 @@ static const size_t strings[] = {
     offsetof(redlock_node_info, name),        offsetof(redlock_node_info, version),
     offsetof(redlock_node_info, role),        offsetof(redlock_node_info, warning),
     offsetof(redlock_node_info, error),       offsetof(redlock_node_info, quarantine),
-    offsetof(redlock_node_info, queue_error), offsetof(redlock_node_info, credentials_error)};
+    offsetof(redlock_node_info, queue_error), offsetof(redlock_node_info, credentials_error),
+    offsetof(redlock_node_info, shared_error)};
 
 #define STRING_COUNT (sizeof strings / sizeof *strings)
 /* The name is the beginning of the memory with all copies, so it must be there. */

@@ -117,7 +117,7 @@ static void grow(struct redlock_reentrant *table) {
 }
 
 static struct redlock_hold *add(struct redlock_reentrant *table, const char *resource, uint64_t hash,
-                                struct redlock_hold_owner owner) {
+                                struct redlock_hold_owner owner, bool reads) {
     size_t size = strlen(resource) + 1;
     struct redlock_hold *hold = malloc(sizeof *hold + size);
     if (!hold) {
@@ -127,7 +127,8 @@ static struct redlock_hold *add(struct redlock_reentrant *table, const char *res
         grow(table);
     }
     struct redlock_hold **bucket = bucket_of(table, hash);
-    *hold = (struct redlock_hold){.next = *bucket, .state = REDLOCK_HOLD_TAKING, .owner = owner, .hash = hash};
+    *hold = (struct redlock_hold){
+        .next = *bucket, .state = REDLOCK_HOLD_TAKING, .reads = reads, .owner = owner, .hash = hash};
     memcpy(hold->resource, resource, size);
     *bucket = hold;
     return hold;
@@ -147,8 +148,11 @@ static void drop(struct redlock_reentrant *table, struct redlock_hold *hold) {
     free(hold);
 }
 
-static int share(const struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease **lease) {
+static int share(const struct redlock_reentrant *table, struct redlock_hold *hold, bool reads, redlock_lease **lease) {
     assert(hold->state == REDLOCK_HOLD_HELD && hold->count > 0 && hold->lease);
+    if (hold->reads && !reads) {
+        return REDLOCK_ERR_UPGRADE;
+    }
     if (redlock_lease_validity_ms(hold->lease) == 0) {
         return REDLOCK_ERR_LOST;
     }
@@ -169,8 +173,8 @@ static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
 }
 
 int redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource, struct redlock_hold_owner owner,
-                            int64_t deadline_ns, const struct redlock_cancellable *call, struct redlock_hold **hold,
-                            redlock_lease **lease) {
+                            bool reads, int64_t deadline_ns, const struct redlock_cancellable *call,
+                            struct redlock_hold **hold, redlock_lease **lease) {
     const uint64_t hash = hash_of(resource);
     struct redlock_hold *found;
     int code = REDLOCK_OK;
@@ -184,9 +188,9 @@ int redlock_reentrant_enter(struct redlock_reentrant *table, const char *resourc
         }
     }
     if (code == REDLOCK_OK && found) {
-        code = share(table, found, lease);
+        code = share(table, found, reads, lease);
     } else if (code == REDLOCK_OK) {
-        *hold = add(table, resource, hash, owner);
+        *hold = add(table, resource, hash, owner, reads);
         code = *hold ? REDLOCK_OK : REDLOCK_ERR_NO_MEMORY;
     }
     redlock_monitor_unlock(&table->monitor);
@@ -235,15 +239,31 @@ static enum redlock_exit exit_hold(struct redlock_hold *hold, struct redlock_hol
     return REDLOCK_EXIT_RETAINED;
 }
 
-bool redlock_reentrant_has(struct redlock_reentrant *table, const redlock_lease *lease) {
+int redlock_reentrant_downgrade(struct redlock_reentrant *table, const redlock_lease *lease,
+                                struct redlock_hold **hold) {
+    int code = REDLOCK_OK;
+    *hold = NULL;
     /* As for the exit: who asks for its lease has seen it added. */
     if (atomic_load_explicit(&table->holds, memory_order_relaxed) == 0) {
-        return false;
+        return code;
     }
     redlock_monitor_lock(&table->monitor);
-    const bool has = find_lease(table, lease) != NULL;
+    struct redlock_hold *found = find_lease(table, lease);
+    if (found && !found->reads && found->count > 1) {
+        code = REDLOCK_ERR_BUSY;
+    } else if (found && !found->reads) {
+        found->reads = true;
+        *hold = found;
+    }
     redlock_monitor_unlock(&table->monitor);
-    return has;
+    return code;
+}
+
+void redlock_reentrant_downgrade_refused(struct redlock_reentrant *table, struct redlock_hold *hold) {
+    redlock_monitor_lock(&table->monitor);
+    assert(hold->reads);
+    hold->reads = false;
+    redlock_monitor_unlock(&table->monitor);
 }
 
 enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redlock_lease *lease,

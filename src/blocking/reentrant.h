@@ -32,6 +32,9 @@ struct redlock_hold_owner redlock_hold_owner_of(uint64_t id);
  *            acquire_done without one     → (none)     one of those who wait acquires next
  * HELD       enter, the lease is valid    → HELD       count + 1, the same lease
  *            enter, the lease is lost     → HELD       LOST
+ *            enter to write, it reads     → HELD       UPGRADE: it would wait for itself
+ *            downgrade, count 1           → HELD       it reads from now on
+ *            downgrade, count above 1     → HELD       BUSY: others count on having it alone
  *            exit, count above 1          → HELD       count − 1
  *            exit, count 1                → GIVING     the caller releases, then says release_done
  * GIVING     enter                        → GIVING     waits for the result
@@ -43,6 +46,7 @@ enum redlock_hold_state { REDLOCK_HOLD_TAKING, REDLOCK_HOLD_HELD, REDLOCK_HOLD_G
 struct redlock_hold {
     struct redlock_hold *next; /* in its bucket */
     enum redlock_hold_state state;
+    bool reads; /* its lease does; one that does not may also be entered to read */
     struct redlock_hold_owner owner;
     redlock_lease *lease; /* HELD, GIVING */
     uint32_t count;
@@ -75,18 +79,21 @@ void redlock_reentrant_abandon(struct redlock_reentrant *table);
  * CLOCK_BOOTTIME (INT64_MAX: no limit), or until `call` is cancelled.
  * REDLOCK_OK: with *hold, acquire, and then say redlock_reentrant_acquire_done(*hold). Without it,
  * the count of *lease was raised.
- * REDLOCK_ERR_: LOST, LIMIT, NO_MEMORY, CANCELLED; CONTENDED after deadline_ns.
+ * REDLOCK_ERR_: UPGRADE, LOST, LIMIT, NO_MEMORY, CANCELLED; CONTENDED after deadline_ns.
  */
 int redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource, struct redlock_hold_owner owner,
-                            int64_t deadline_ns, const struct redlock_cancellable *call, struct redlock_hold **hold,
-                            redlock_lease **lease);
+                            bool reads, int64_t deadline_ns, const struct redlock_cancellable *call,
+                            struct redlock_hold **hold, redlock_lease **lease);
 /* A call was cancelled: those who wait look whether it is theirs. */
 void redlock_reentrant_wake(struct redlock_reentrant *table);
 /* `lease` is what was acquired. NULL if nothing was: then the hold is gone. */
 void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease);
 
-/* Whether the lease is a reentrant one. */
-bool redlock_reentrant_has(struct redlock_reentrant *table, const redlock_lease *lease);
+/* Before a downgrade: REDLOCK_OK or REDLOCK_ERR_BUSY. With a *hold, say
+ * redlock_reentrant_downgrade_refused() if nothing came of it. */
+int redlock_reentrant_downgrade(struct redlock_reentrant *table, const redlock_lease *lease,
+                                struct redlock_hold **hold);
+void redlock_reentrant_downgrade_refused(struct redlock_reentrant *table, struct redlock_hold *hold);
 
 enum redlock_exit {
     REDLOCK_EXIT_STRANGE,  /* not a reentrant lease */

@@ -180,9 +180,10 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     uint32_t seed = 0; /* the delays only have to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
-    (*lease)->reads = options->mode == REDLOCK_SHARED;
     (*lease)->core.fence.client = group->fence_client;
-    (*lease)->core.fence.reads = (*lease)->reads;
+    if (options->mode == REDLOCK_SHARED) {
+        (*lease)->reads = (*lease)->core.fence.reads = true;
+    }
     return REDLOCK_OK;
 }
 

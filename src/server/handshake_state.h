@@ -52,8 +52,9 @@ struct redlock_handshake {
     char twin[REDLOCK_SERVER_MARK_SIZE];      /* that node, if it is another; else "" */
     char info_error[REDLOCK_WIRE_ERROR_SIZE]; /* INFO's; "" for none */
     enum redlock_cause info_cause;
-    /* What waiting in order lacks; "" for nothing. No warning: who never waits does not need it. */
-    char no_queue[REDLOCK_RIGHTS_SIZE + 32];
+    /* What waiting in order lacks, and what reading with others does; "" for nothing. No warnings:
+     * who never does either does not need it. */
+    char no_queue[REDLOCK_RIGHTS_SIZE + 32], no_shared[REDLOCK_RIGHTS_SIZE + 32];
     char reason[REDLOCK_HANDSHAKE_TEXT_SIZE];
     enum redlock_cause cause;                  /* of `reason` */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE]; /* "" for none */

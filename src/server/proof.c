@@ -132,6 +132,8 @@ enum redlock_handshake_state redlock_proof_reply(struct redlock_handshake *hands
     redlock_rights_read(&rights, lines->bytes, lines->size);
     (void)snprintf(handshake->no_queue, sizeof handshake->no_queue, "%s%s",
                    rights.wanted[0] == '\0' ? "" : "waiting in order needs ", rights.wanted);
+    (void)snprintf(handshake->no_shared, sizeof handshake->no_shared, "%s%s",
+                   rights.shared[0] == '\0' ? "" : "reading with others needs ", rights.shared);
     take_mark(handshake, &reply->elements[1]);
     return lacks(handshake, &rights);
 }

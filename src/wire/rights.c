@@ -44,28 +44,57 @@ static void append(char list[REDLOCK_RIGHTS_SIZE], const char *separator, const 
     }
 }
 
-static bool is_needed(const char *name) {
-    static const char *const needed[] = {"get", "set", "pttl", "pexpire", "del"};
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        if (strcmp(name, needed[i]) == 0) {
-            return true;
+/* What a command is needed for. */
+enum use {
+    USE_LOCKS = 1,  /* all leases */
+    USE_QUEUES = 2, /* waiting in order */
+    USE_SHARED = 4  /* reading with others */
+};
+
+static unsigned uses_of(const char *name) {
+    static const struct {
+        const char *name;
+        unsigned uses;
+    } known[] = {{"get", USE_LOCKS},
+                 {"set", USE_LOCKS},
+                 {"pttl", USE_LOCKS},
+                 {"pexpire", USE_LOCKS},
+                 {"del", USE_LOCKS},
+                 {"exists", USE_QUEUES | USE_SHARED},
+                 {"zadd", USE_QUEUES | USE_SHARED},
+                 {"zrem", USE_QUEUES | USE_SHARED},
+                 {"zscore", USE_SHARED},
+                 {"zrange", USE_SHARED},
+                 {"zremrangebyscore", USE_SHARED}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(name, known[i].name) == 0) {
+            return known[i].uses;
         }
     }
-    return false;
+    return USE_QUEUES;
+}
+
+static void want(char list[REDLOCK_RIGHTS_SIZE], const char *name, bool denied) {
+    append(list, " ", denied ? "+" : "", name, !denied);
+    if (denied && strcmp(name, "publish") == 0) { /* or the channel is */
+        append(list, " ", "", "&redlock:*", false);
+    }
 }
 
 static void take(struct redlock_rights *rights, const char *name, enum redlock_right right) {
     assert(right != REDLOCK_RIGHT_OPEN);
     const bool denied = right == REDLOCK_RIGHT_DENIED;
-    if (!is_needed(name)) {
-        append(rights->wanted, " ", denied ? "+" : "", name, !denied);
-        if (denied && strcmp(name, "publish") == 0) { /* or the channel is */
-            append(rights->wanted, " ", "", "&redlock:*", false);
-        }
-    } else if (denied) {
+    const unsigned uses = uses_of(name);
+    if (uses & USE_QUEUES) {
+        want(rights->wanted, name, denied);
+    }
+    if (uses & USE_SHARED) {
+        want(rights->shared, name, denied);
+    }
+    if ((uses & USE_LOCKS) && denied) {
         append(rights->denied, ", ", "", name, true);
         append(rights->rules, " ", "+", name, false);
-    } else {
+    } else if (uses & USE_LOCKS) {
         append(rights->absent, ", ", "", name, true);
     }
 }
@@ -78,7 +107,7 @@ void redlock_rights_read(struct redlock_rights *rights, const char *lines, size_
         const char *stop = memchr(lines, '\n', (size_t)(end - lines));
         stop = stop == NULL ? end : stop;
         const char *space = memchr(lines, ' ', (size_t)(stop - lines));
-        char name[16] = "";
+        char name[24] = "";
         if (space != NULL && (size_t)(space - lines) < sizeof name) {
             memcpy(name, lines, (size_t)(space - lines));
             rights->read_only = rights->read_only ||

@@ -24,7 +24,8 @@ struct redlock_rights {
     char denied[REDLOCK_RIGHTS_SIZE]; /* without them no lease is renewed or released */
     char rules[REDLOCK_RIGHTS_SIZE];  /* the same ones */
     char absent[REDLOCK_RIGHTS_SIZE];
-    char wanted[REDLOCK_RIGHTS_SIZE]; /* rules, or missing commands: to wait in order */
+    char wanted[REDLOCK_RIGHTS_SIZE]; /* rules, or missing commands: to wait in order, */
+    char shared[REDLOCK_RIGHTS_SIZE]; /* and to read with others */
     bool read_only;                   /* it is a replica */
 };
 

@@ -11,7 +11,7 @@
 namespace {
 
 #define REDLOCK_X(name, value, text) +1
-static_assert(0 REDLOCK_ERROR_MAP(REDLOCK_X) == 15, "give redlock::errc the new code, too");
+static_assert(0 REDLOCK_ERROR_MAP(REDLOCK_X) == 16, "give redlock::errc the new code, too");
 #undef REDLOCK_X
 
 // The last member of each struct, as the header knows it: give it the new one, too.
@@ -22,7 +22,7 @@ ENDS_WITH(redlock_acquire_options, slots);
 ENDS_WITH(redlock_election_options, expiring_ms);
 ENDS_WITH(redlock_election_event, remaining_ms);
 ENDS_WITH(redlock_tls_options, verify);
-ENDS_WITH(redlock_node_info, round_trip_min_us);
+ENDS_WITH(redlock_node_info, shared_error);
 ENDS_WITH(redlock_vote, holder_text);
 
 template <class T>

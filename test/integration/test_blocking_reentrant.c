@@ -54,29 +54,50 @@ CLIENT_TEST(a_reentrant_lease_has_no_permits) {
     assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
 }
 
-/* Who reads would be told that it has the lock alone, or the other way round. */
-CLIENT_TEST(a_reentrant_lease_is_exclusive) {
-    redlock_lease *lease = NULL, *beside = NULL;
-    redlock_result *result = NULL;
-    redlock_client_acquire_options options = reentrant(0, 0);
+static int acquire_to(redlock_client *client, redlock_mode mode, redlock_lease **lease) {
+    redlock_client_acquire_options options = reentrant(0, REDLOCK_WAIT_FOREVER);
+    options.lock.mode = mode;
+    return redlock_client_acquire(client, "r", &options, lease, NULL);
+}
+
+/* In the exclusive mode it would wait for itself. */
+CLIENT_TEST(who_reads_reads_again_and_never_waits_for_itself) {
+    redlock_client *other = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *first = NULL, *again = NULL, *beside = NULL, *none = NULL;
+    redlock_client_acquire_options options = kit_options(60000, 0);
+    assert_is(acquire_to(client, REDLOCK_SHARED, &first), REDLOCK_OK);
     options.lock.mode = REDLOCK_SHARED;
-    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
-    assert_null(lease);
-    options.lock.mode = REDLOCK_EXCLUSIVE;
-    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
-    assert_is(redlock_client_downgrade(client, lease, &result), REDLOCK_ERR_INVALID);
-    char text[256];
-    redlock_result_message(result, text, sizeof text);
-    assert_string_equal(text, "cannot extend 'r': invalid argument: the lease is reentrant.");
-    redlock_result_free(result);
-    options = reentrant(0, 0);
+    assert_is(redlock_client_acquire(other, "r", &options, &beside, NULL), REDLOCK_OK);
+    assert_is(acquire_to(client, REDLOCK_SHARED, &again), REDLOCK_OK);
+    assert_ptr_equal(again, first);
+    assert_is(acquire_to(client, REDLOCK_EXCLUSIVE, &none), REDLOCK_ERR_UPGRADE);
+    assert_null(none);
+    assert_is(redlock_client_release(client, again, NULL), REDLOCK_OK);
+    assert_is(acquire_to(client, REDLOCK_EXCLUSIVE, &none), REDLOCK_ERR_UPGRADE);
+    assert_is(redlock_client_release(other, beside, NULL), REDLOCK_OK);
+    kit_release(client, first);
+    assert_is(acquire_to(client, REDLOCK_EXCLUSIVE, &first), REDLOCK_OK);
+    kit_release(client, first);
+}
+
+CLIENT_TEST(who_writes_reads_inside_its_own_lock) {
+    redlock_client *other = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *lease = NULL, *inner = NULL, *beside = NULL, *none = NULL;
+    redlock_client_acquire_options options = kit_options(60000, 0);
     options.lock.mode = REDLOCK_SHARED;
-    options.reentrant = false;
-    assert_is(redlock_client_acquire(client, "s", &options, &beside, NULL), REDLOCK_OK);
-    assert_is(redlock_client_downgrade(client, beside, NULL), REDLOCK_OK); /* this one is not */
-    assert_is(redlock_client_release(client, beside, NULL), REDLOCK_OK);
-    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
-    kit_expect_no_keys();
+    assert_is(acquire_to(client, REDLOCK_EXCLUSIVE, &lease), REDLOCK_OK);
+    assert_is(acquire_to(client, REDLOCK_SHARED, &inner), REDLOCK_OK);
+    assert_ptr_equal(inner, lease);
+    assert_is(redlock_client_acquire(other, "r", &options, &beside, NULL), REDLOCK_ERR_CONTENDED);
+    assert_is(redlock_client_downgrade(client, lease, NULL), REDLOCK_ERR_BUSY);
+    assert_is(redlock_client_release(client, inner, NULL), REDLOCK_OK);
+    assert_is(acquire_to(client, REDLOCK_EXCLUSIVE, &inner), REDLOCK_OK); /* it is alone */
+    assert_is(redlock_client_release(client, inner, NULL), REDLOCK_OK);
+    assert_is(redlock_client_downgrade(client, lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_acquire(other, "r", &options, &beside, NULL), REDLOCK_OK);
+    assert_is(acquire_to(client, REDLOCK_EXCLUSIVE, &none), REDLOCK_ERR_UPGRADE);
+    assert_is(redlock_client_release(other, beside, NULL), REDLOCK_OK);
+    kit_release(client, lease);
 }
 
 struct stranger {

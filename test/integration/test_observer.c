@@ -347,8 +347,8 @@ WORLD_TEST(without_permission_it_asks) {
 WORLD_TEST(the_rights_of_a_lock_are_enough) {
     redlock_manager *manager = manager_with_rights(
         "&redlock:* -@all +set +get +del +pexpire +pttl +type +eval +evalsha +script|load +ping +info +select +time "
-        "+client|setname +client|id +client|kill +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +hset +hget +hdel "
-        "+publish +subscribe +pubsub|numsub");
+        "+client|setname +client|id +client|kill +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +zscore "
+        "+zremrangebyscore +hset +hget +hdel +publish +subscribe +pubsub|numsub");
     observe(manager, "door", &told);
     observe(manager, "gate", &other);
     until_told(&told, "");

@@ -355,3 +355,22 @@ QUEUE_TEST(those_who_read_need_two_commands_more) {
         assert_int_equal(server_key_count(server), 0);
     }
 }
+
+/* FAILED means "not applied" (R4): no release goes there. */
+QUEUE_TEST(a_try_that_fails_leaves_no_entry) {
+    static const char *const needed[] = {"-zscore", "-zremrangebyscore", "-zrange", "-zadd"};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        start_anew();
+        assert_reads(TRY_A);
+        assert_string_equal(server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "allkeys",
+                                       "allchannels", "+@all", needed[i]),
+                            "OK");
+        assert_string_equal(raw_ask(&line, "AUTH", "few", "geheim"), "OK");
+        if (try_for(TRY_B, 0) == REDLOCK_VOTE_GRANTED) {
+            assert_readers(TRY_A, TRY_B, NULL);
+        } else {
+            assert_readers(TRY_A, NULL);
+        }
+        assert_string_equal(raw_ask(&line, "AUTH", "all", "geheim"), "OK");
+    }
+}

@@ -26,8 +26,8 @@ grants_nothing() {
 
 start_node
 all=(-@all +set +get +del +pexpire +pttl +type +eval +evalsha +'script|load' +ping +info +select +time
-    +'client|setname' +'client|id' +'client|kill' +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +hset +hget
-    +hdel +publish +subscribe)
+    +'client|setname' +'client|id' +'client|kill' +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +zscore
+    +zremrangebyscore +hset +hget +hdel +publish +subscribe)
 
 # A user may have all keys, or only those of its locks.
 for keys in allkeys '~lock:*' '~lock:* ~redlock:*'; do
@@ -75,6 +75,18 @@ expect_no_err 0 as_user run lock:a -- true
 expect 0 as_user status
 says "$out" ' READY .* no queue: waiting in order needs \+zpopmin \+publish &redlock:\*$'
 says "$out" ': locks can be taken; too few nodes keep queues: who waits tries again after random delays$'
+
+# Nor is what only those need who read with others.
+rights allkeys allchannels "${all[@]}" -zscore -zremrangebyscore
+expect_no_err 0 as_user run -w 1s lock:a -- true
+expect 0 as_user status
+says "$out" ' READY .* no shared locks: reading with others needs \+zscore \+zremrangebyscore$'
+says "$out" ': locks can be taken$'
+expect 0 as_user --json status
+json '.nodes[0].shared_error == "reading with others needs +zscore +zremrangebyscore"'
+rights allkeys allchannels "${all[@]}"
+expect 0 as_user --json status
+json '.nodes[0].shared_error == ""'
 
 # Commands that the server's configuration took away.
 redis 0 config resetstat >/dev/null

@@ -182,6 +182,11 @@ void sim_plague_starve(struct sim_world *world, unsigned client, int64_t for_ns)
  * it is handed until then, it keeps. Some of its places were not refreshed for long. */
 void sim_plague_die_in_line(struct sim_world *world);
 
+/* --- shape.c: what the schedules of one kind have in common --- */
+/* Many users of one resource. */
+void sim_shape_crowd(struct sim_profile *profile, struct sim_random *random);
+void sim_shape_draw(struct sim_world *world);
+
 /* --- load.c: processes that run late --- */
 void sim_load_draw(struct sim_profile *profile, struct sim_random *random);
 void sim_load_pace(struct sim_profile *profile, struct sim_random *random);

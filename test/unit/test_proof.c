@@ -151,9 +151,21 @@ FRESH_TEST(what_only_waiters_need_is_named) {
                      "publish NOPERM\nhset ERR unknown command 'hset'");
     assert_probed(bytes, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
     assert_string_equal(handshake.no_queue, "waiting in order needs +zpopmin +publish &redlock:* HSET");
+    assert_string_equal(handshake.no_shared, "");
     assert_string_equal(handshake.warning, "");
     assert_probed(NOTHING_MISSING, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
     assert_string_equal(handshake.no_queue, "");
+}
+
+FRESH_TEST(what_only_readers_need_is_named) {
+    char bytes[512];
+    say_lines(bytes, "zadd NOPERM\nzscore NOPERM\nzrange ERR unknown command 'zrange'\nzremrangebyscore NOPERM");
+    assert_probed(bytes, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
+    assert_string_equal(handshake.no_queue, "waiting in order needs +zadd");
+    assert_string_equal(handshake.no_shared, "reading with others needs +zadd +zscore ZRANGE +zremrangebyscore");
+    assert_string_equal(handshake.warning, "");
+    assert_probed(NOTHING_MISSING, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
+    assert_string_equal(handshake.no_shared, "");
 }
 
 /* Services forbid INFO in many words. */

@@ -72,6 +72,7 @@ struct entrant {
     pthread_t thread;
     const char *resource;
     struct redlock_hold_owner owner;
+    bool reads;
     int64_t deadline_ns;
     struct redlock_cancellable call;
     struct redlock_hold *hold;
@@ -81,8 +82,8 @@ struct entrant {
 
 static void *enter(void *data) {
     struct entrant *entrant = data;
-    entrant->code = redlock_reentrant_enter(&table, entrant->resource, entrant->owner, entrant->deadline_ns,
-                                            &entrant->call, &entrant->hold, &entrant->lease);
+    entrant->code = redlock_reentrant_enter(&table, entrant->resource, entrant->owner, entrant->reads,
+                                            entrant->deadline_ns, &entrant->call, &entrant->hold, &entrant->lease);
     return NULL;
 }
 
@@ -212,6 +213,56 @@ FRESH_TEST(a_lost_lease_is_not_shared) {
     assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
     give(&lease, id(0));
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
+}
+
+static int enter_to(bool read, struct redlock_hold **hold) {
+    struct entrant entrant = {.resource = "r", .owner = id(0), .reads = read, .deadline_ns = NEVER_NS};
+    enter(&entrant);
+    *hold = entrant.hold;
+    return entrant.code;
+}
+
+FRESH_TEST(who_reads_may_read_again_but_not_write) {
+    struct redlock_hold *hold = NULL;
+    assert_is(enter_to(true, &hold), REDLOCK_OK);
+    redlock_reentrant_acquire_done(&table, hold, &lease);
+    assert_is(enter_to(true, &hold), REDLOCK_OK);
+    assert_null(hold);
+    lease.validity_ms = 0; /* it is no less wrong then */
+    assert_is(enter_to(false, &hold), REDLOCK_ERR_UPGRADE);
+    assert_is(enter_to(true, &hold), REDLOCK_ERR_LOST);
+    assert_is(redlock_reentrant_downgrade(&table, &lease, &hold), REDLOCK_OK);
+    assert_null(hold); /* it reads already */
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
+    give(&lease, id(0));
+    assert_is(enter_to(false, &hold), REDLOCK_OK);
+    redlock_reentrant_acquire_done(&table, hold, NULL);
+}
+
+FRESH_TEST(who_writes_may_read_and_downgrade_at_the_last_count) {
+    struct redlock_hold *hold = NULL, *none = NULL;
+    assert_is(redlock_reentrant_downgrade(&table, &lease, &hold), REDLOCK_OK);
+    assert_null(hold); /* the lease is not reentrant */
+    take("r", id(0), &lease);
+    assert_is(enter_to(true, &hold), REDLOCK_OK);
+    assert_null(hold);
+    assert_is(enter_to(false, &hold), REDLOCK_OK); /* its lease has the lock alone */
+    assert_is(redlock_reentrant_downgrade(&table, &lease, &hold), REDLOCK_ERR_BUSY);
+    assert_null(hold);
+    for (int i = 0; i < 2; i++) {
+        assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
+    }
+    for (int refused = 1; refused >= 0; refused--) {
+        assert_is(redlock_reentrant_downgrade(&table, &lease, &hold), REDLOCK_OK);
+        assert_non_null(hold);
+        assert_is(enter_to(false, &none), REDLOCK_ERR_UPGRADE);
+        if (refused) {
+            redlock_reentrant_downgrade_refused(&table, hold);
+            assert_is(enter_to(false, &none), REDLOCK_OK);
+            assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &none), REDLOCK_EXIT_RETAINED);
+        }
+    }
+    give(&lease, id(0));
 }
 
 FRESH_TEST(the_count_has_a_limit) {

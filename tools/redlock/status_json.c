@@ -26,6 +26,7 @@ static void json_nodes(struct tool_json *json, const struct tool_findings *findi
         tool_json_string(json, "quarantine", info.quarantine);
         tool_json_string(json, "queue_error", info.queue_error);
         tool_json_bool(json, "queue_refused", info.queue_refused);
+        tool_json_string(json, "shared_error", info.shared_error);
         tool_json_string(json, "write_error", node->write_error);
         if (findings->all) {
             tool_json_bool(json, "listed", node->listed);

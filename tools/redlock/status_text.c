@@ -71,6 +71,9 @@ static void remark(const struct tool_session *session, const struct tool_node *n
         tool_append(buffer, size, "; %s%s%s", node->queueless ? "no queue" : "not subscribed yet",
                     info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
     }
+    if (info->shared_error[0] != '\0') {
+        tool_append(buffer, size, "; no shared locks: %s", info->shared_error);
+    }
     if (all && node->ready && node->list_error[0] != '\0') {
         tool_append(buffer, size, "; %s: %s", node->listed ? "locks may be missing" : "cannot list its locks",
                     node->list_error);

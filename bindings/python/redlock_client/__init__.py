@@ -16,7 +16,7 @@ from ._news import Event, Histogram, Leader, Listed, NodeInfo, Telemetry, Teleme
 from ._result import (
     BusyError, CancelledError, ClosedError, ContendedError, Error, ForkedError, InvalidError,
     LimitError, LostError, NoMemoryError, NoQuorumError, NotOwnerError, RandomError, Result,
-    SystemCallError, TooSlowError, Vote,
+    SystemCallError, TooSlowError, UpgradeError, Vote,
 )
 
 __all__ = [
@@ -25,5 +25,5 @@ __all__ = [
     "Leader", "Lease", "LimitError", "Listed", "LogLevel", "LostError", "NodeInfo", "NodeState",
     "NoMemoryError", "NoQuorumError", "NotOwnerError", "Order", "RandomError", "RestartGuard",
     "Result", "SystemCallError", "Telemetry", "TelemetryEvent", "TelemetryKind", "token_holder",
-    "TooSlowError", "version", "Vote", "VoteKind",
+    "TooSlowError", "UpgradeError", "version", "Vote", "VoteKind",
 ]

@@ -38,6 +38,7 @@ class Code(_Enum):
     SYSTEM = lib.REDLOCK_ERR_SYSTEM
     NOT_OWNER = lib.REDLOCK_ERR_NOT_OWNER
     LIMIT = lib.REDLOCK_ERR_LIMIT
+    UPGRADE = lib.REDLOCK_ERR_UPGRADE
 
 
 class VoteKind(_Enum):

@@ -48,6 +48,7 @@ class NodeInfo:
     credentials_pending: bool
     credentials_error: str
     round_trip_min_us: Optional[int]
+    shared_error: str
 
     @staticmethod
     def of(info: CData) -> NodeInfo:
@@ -56,7 +57,7 @@ class NodeInfo:
                         None if info.round_trip_us < 0 else info.round_trip_us, info.connects, info.quarantine_ms,
                         text(info.quarantine), bool(info.listens), text(info.queue_error), bool(info.queue_refused),
                         bool(info.credentials_pending), text(info.credentials_error),
-                        None if info.round_trip_min_us < 0 else info.round_trip_min_us)
+                        None if info.round_trip_min_us < 0 else info.round_trip_min_us, text(info.shared_error))
 
 
 @dataclass(frozen=True)

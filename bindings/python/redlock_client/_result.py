@@ -158,11 +158,16 @@ class NotOwnerError(Error):
 class LimitError(Error):
     """A bound of the library is reached."""
 
+
+class UpgradeError(Error):
+    """The owner reads the lock: it must release it before it asks to have it alone."""
+
+
 _ERRORS: dict[str, type[Error]] = {
     "CONTENDED": ContendedError, "NO_QUORUM": NoQuorumError, "TOO_SLOW": TooSlowError, "LOST": LostError,
     "CANCELLED": CancelledError, "CLOSED": ClosedError, "INVALID": InvalidError, "NO_MEMORY": NoMemoryError,
     "BUSY": BusyError, "FORKED": ForkedError, "RANDOM": RandomError, "SYSTEM": SystemCallError,
-    "NOT_OWNER": NotOwnerError, "LIMIT": LimitError,
+    "NOT_OWNER": NotOwnerError, "LIMIT": LimitError, "UPGRADE": UpgradeError,
 }
 
 

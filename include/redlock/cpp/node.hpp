@@ -60,6 +60,7 @@ struct node_info {
     std::string_view credentials_error; /**< Why it refused them. */
     /** The shortest on this connection; none of its votes comes in time if node_timeout is less. */
     std::optional<std::chrono::microseconds> round_trip_min;
+    std::string_view shared_error; /**< What mode::shared lacks there. */
 
     /** An unknown node. */
     node_info() noexcept = default;
@@ -70,7 +71,7 @@ struct node_info {
           error(detail::view(from.error)), connects(from.connects), quarantine_left(from.quarantine_ms),
           quarantine(detail::view(from.quarantine)), listens(from.listens), queue_error(detail::view(from.queue_error)),
           queue_refused(from.queue_refused), credentials_pending(from.credentials_pending),
-          credentials_error(detail::view(from.credentials_error)) {
+          credentials_error(detail::view(from.credentials_error)), shared_error(detail::view(from.shared_error)) {
         if (from.uptime_s >= 0) {
             uptime = std::chrono::seconds(from.uptime_s);
         }

@@ -42,7 +42,8 @@ enum class errc : int {
     random = REDLOCK_ERR_RANDOM,       /**< The kernel gave no random bytes. */
     system = REDLOCK_ERR_SYSTEM,       /**< A system call failed. */
     not_owner = REDLOCK_ERR_NOT_OWNER, /**< The owner does not hold the reentrant lease. */
-    limit = REDLOCK_ERR_LIMIT          /**< A bound of the library is reached. */
+    limit = REDLOCK_ERR_LIMIT,         /**< A bound of the library is reached. */
+    upgrade = REDLOCK_ERR_UPGRADE      /**< The owner reads; it must release before it writes. */
 };
 
 /** redlock_strerror(). */

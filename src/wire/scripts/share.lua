@@ -47,9 +47,11 @@ if result == 1 then
     -- Those who have ended. Without memory, a first write must be one like this.
     redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
   end
-  join(ARGV[1], ttl)
+  local reader, life = ARGV[1], ttl
+  -- include parts/join.lua
   if shared and not mine then
-    redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
+    -- Nothing may fail any more.
+    redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
   end
   if alone and ARGV[3] ~= 'c' and redis.pcall('EXISTS', queue) == 1 then
     pcall(serve, true)

@@ -8,21 +8,23 @@
 if left == 1 and holder then
   return
 end
-local asked, count = {}, 0
+local asked, pushed = {}, 0
 for _, token in ipairs(redis.call('ZRANGE', queue, 0, holder and 1999 or 63)) do
-  if count == 3 then
+  if pushed == 3 then
     break
   end
   local ttl, _, id, channel = living(token)
   if ttl and not asked[channel] then
     asked[channel] = true
-    count = count + math.min(1, tell(token, id:sub(1, -21) .. ('0'):rep(20), 0, channel))
+    id = id:sub(1, -21) .. ('0'):rep(20)
+    local push = table.concat({id, 0, time[1], time[2], token, KEYS[1]}, ' ')
+    pushed = pushed + math.min(1, redis.call('PUBLISH', channel, push))
   end
 end
 if not holder then
   return
 end
-if count > 0 then
+if pushed > 0 then
   -- The hash has a ttl already.
   redis.call('HSET', waiters, 'left', ('%.0f'):format(now + left))
   return redis.call('DEL', KEYS[1])
