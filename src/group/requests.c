@@ -73,7 +73,7 @@ static int check_options(struct redlock_error_text *failure, const redlock_acqui
     if (code == REDLOCK_OK) {
         code = redlock_check_enum(failure, "mode", (int)options->mode, REDLOCK_SHARED, "redlock_mode");
     }
-    if (code == REDLOCK_OK) {
+    if (code == REDLOCK_OK && (options->permits | options->limit)) {
         code = redlock_permits_check(failure, options);
     }
     if (code == REDLOCK_OK && options->cancel) {
@@ -101,7 +101,6 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .fencing = options->fencing,
                                  .shared = options->mode == REDLOCK_SHARED,
                                  .slots = options->permits > 0,
-                                 .at_no_gate = redlock_permits_in_order(options),
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
@@ -150,7 +149,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (code == REDLOCK_OK) {
         code = choose_options(group, given, room, chosen);
     }
-    if (code == REDLOCK_OK) {
+    if (code == REDLOCK_OK && ((*chosen)->slots || token_size != 0)) {
         code = redlock_permits_check_slots(&group->failure, *chosen, token_size != 0);
     }
     code = redlock_group_admit(group, code);
@@ -180,9 +179,10 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     uint32_t seed = 0; /* the delays only have to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
-    (*lease)->reads = options->mode == REDLOCK_SHARED;
     (*lease)->core.fence.client = group->fence_client;
-    (*lease)->core.fence.reads = (*lease)->reads;
+    if (options->mode == REDLOCK_SHARED) {
+        (*lease)->reads = (*lease)->core.fence.reads = true;
+    }
     return REDLOCK_OK;
 }
 
@@ -230,6 +230,9 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     redlock_tell_started(lease, now_ns);
     struct redlock_plan plan = plan_of(group, options);
     plan.unsettled = what == ITEM;
+    if (plan.slots) {
+        plan.at_no_gate = redlock_permits_in_order(options);
+    }
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
         /* A guard lets no node vote before the node has said who it is. */
         const int64_t until_ns = redlock_guards_park_until_ns(group, plan.wait_timeout_ms, now_ns);

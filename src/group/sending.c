@@ -112,19 +112,24 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused, r
 
 static struct redlock_message message_of(const struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
-    return (struct redlock_message){.operation = lease->core.operation,
-                                    .target = lease->target,
-                                    .token = redlock_handle_own_token(lease),
-                                    .token_size = lease->token_size,
-                                    .shared = lease->core.plan.shared,
-                                    .slots = lease->core.plan.slots,
-                                    .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
-                                    .timed = group->watching_clocks,
-                                    .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
-                                    .fence_keys = &group->fence_keys,
-                                    .wait_suffix = group->wait_suffix,
-                                    .now_ns = lease->core.start_ns,
-                                    .round = lease->core.round};
+    struct redlock_message message = {.operation = lease->core.operation,
+                                      .target = lease->target,
+                                      .token = redlock_handle_own_token(lease),
+                                      .token_size = lease->token_size,
+                                      .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
+                                      .timed = group->watching_clocks,
+                                      .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
+                                      .fence_keys = &group->fence_keys,
+                                      .wait_suffix = group->wait_suffix,
+                                      .now_ns = lease->core.start_ns,
+                                      .round = lease->core.round};
+    if (lease->core.plan.shared) { /* a branch costs less than the bit */
+        message.shared = true;
+    }
+    if (lease->core.plan.slots) {
+        message.slots = true;
+    }
+    return message;
 }
 
 /* Without guards, it costs a plain lock two branches. */

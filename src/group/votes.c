@@ -188,8 +188,9 @@ static void follow_clock(struct redlock_group *group, const struct redlock_answe
 
 /* Counts the vote of a node that accepts our fencing token, and returns true; as
  * redlock_lease_count_only() does. */
-static bool count_fenced_only(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
-                              const struct redlock_answer *answer) {
+__attribute__((always_inline)) static inline bool count_fenced_only(struct redlock_lease *lease, unsigned node,
+                                                                    redlock_vote_kind vote,
+                                                                    const struct redlock_answer *answer) {
     assert(answer->fenced);
     if (answer->counter != 0) {
         follow_clock(lease->group, answer);
@@ -236,7 +237,8 @@ static bool counts_under_guards(const struct redlock_lease *lease, unsigned node
 }
 
 /* The text for a vote. */
-static struct redlock_text *text_of(const struct redlock_lease *lease, const struct redlock_answer *answer) {
+__attribute__((always_inline)) static inline struct redlock_text *text_of(const struct redlock_lease *lease,
+                                                                          const struct redlock_answer *answer) {
     static const struct redlock_text far = {
         .string = "its fencing counter is over 30 minutes ahead of this client's clock: ignored "
                   "where other nodes make a quorum"};
@@ -273,8 +275,9 @@ static redlock_nodes may_not_vote(const struct redlock_lease *lease) {
     return lease->waiting ? redlock_guards_may_not_vote(lease->group, redlock_group_now_ns(lease->group)) : 0;
 }
 
-/* Takes a vote of the current round. */
-static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
+/* Takes a vote of the current round. A plain lock pays for no call. */
+__attribute__((always_inline)) static inline void take_vote(struct redlock_lease *lease, unsigned node,
+                                                            const struct redlock_answer *answer) {
     struct redlock_group *group = lease->group;
     redlock_vote_kind vote = answer->vote;
     struct redlock_text *text = answer->fenced ? text_of(lease, answer) : answer->text, *why = NULL;
@@ -344,16 +347,17 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
 
 /* A node's answer to a take of slots. What it gave counts once it is known that a quorum gave the
  * same, or that no quorum did. */
-static void take_slots(struct redlock_lease *lease, uint32_t round, unsigned node, struct redlock_answer *answer) {
+__attribute__((noinline)) static void take_slots(struct redlock_lease *lease, uint32_t round, unsigned node,
+                                                 struct redlock_answer answer) {
     const bool is_open = round == lease->core.round && !redlock_handle_is_forgotten(lease);
-    if (is_open && answer->again && redlock_sending_again(lease, node, (enum redlock_again)answer->again)) {
+    if (is_open && answer.again && redlock_sending_again(lease, node, (enum redlock_again)answer.again)) {
         return;
     }
-    redlock_nodes now = redlock_slots_note(lease, node, answer);
+    redlock_nodes now = redlock_slots_note(lease, node, &answer);
     lease->group->statistics.votes_late += !is_open;
     for (; now != 0 && round == lease->core.round && !redlock_handle_is_forgotten(lease); now &= now - 1) {
         const unsigned at = redlock_nodes_first(now);
-        const struct redlock_answer vote = redlock_slots_vote(lease, at, at == node ? answer : NULL, answer->read_ns);
+        const struct redlock_answer vote = redlock_slots_vote(lease, at, at == node ? &answer : NULL, answer.read_ns);
         take_vote(lease, at, &vote);
     }
 }
@@ -361,8 +365,7 @@ static void take_slots(struct redlock_lease *lease, uint32_t round, unsigned nod
 void redlock_votes_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
     if (lease->core.plan.slots && redlock_slots_is_take(lease, round)) {
-        struct redlock_answer own = *answer;
-        take_slots(lease, round, node, &own);
+        take_slots(lease, round, node, *answer);
     } else if (round != lease->core.round || redlock_handle_is_forgotten(lease)) {
         take_late(lease, round, node, answer);
     } else if (!answer->again || !redlock_sending_again(lease, node, (enum redlock_again)answer->again)) {

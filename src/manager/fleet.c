@@ -42,6 +42,13 @@ static redlock_nodes send_to(struct redlock_fleet *fleet, redlock_nodes nodes, c
     return taken;
 }
 
+__attribute__((noinline, cold)) static void load_rare(struct redlock_fleet *fleet, redlock_nodes nodes,
+                                                      unsigned reply_kind) {
+    for (; nodes != 0; nodes &= nodes - 1) {
+        redlock_node_load(fleet->nodes[redlock_nodes_first(nodes)], reply_kind);
+    }
+}
+
 /* The same bytes to all, but for the seal. Kept apart: inlined, it costs a plain lock some
  * instructions. */
 __attribute__((noinline)) static redlock_nodes send_wait(struct redlock_fleet *fleet, redlock_nodes nodes, char *bytes,
@@ -111,6 +118,9 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock
         return send_wait(fleet, nodes & ~last, bytes, size, message) | send_wait(fleet, last, bytes, size, message);
     }
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_SERVER_NO_TIMEOUT : 0);
+    if (kind & (REDLOCK_KIND_SHARED | REDLOCK_KIND_SLOTS)) {
+        load_rare(fleet, nodes, reply_kind);
+    }
     taken = send_to(fleet, nodes & ~last, bytes, size, reply_kind, message);
     return last == 0 ? taken : taken | send_to(fleet, last, bytes, size, reply_kind, message);
 }

@@ -64,18 +64,21 @@ static bool may_wait(const struct redlock_server *server, unsigned reply_kind) {
                                operation != REDLOCK_OP_WAIT && !(server->options.guarded && is_grant(operation)));
 }
 
+static inline bool accepts(const struct redlock_server *server, unsigned reply_kind) {
+    return (server->phase == REDLOCK_PHASE_READY || may_wait(server, reply_kind)) &&
+           server->connection.inflight.count < REDLOCK_INFLIGHT_MAX;
+}
+
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size,
                        const struct redlock_inflight_entry *entry) {
-    struct redlock_server *server = &node->server;
-    if ((server->phase != REDLOCK_PHASE_READY && !may_wait(server, entry->reply_kind)) ||
-        server->connection.inflight.count >= REDLOCK_INFLIGHT_MAX) {
-        return false;
+    return accepts(&node->server, entry->reply_kind) && redlock_requests_queue(&node->server, bytes, size, entry);
+}
+
+void redlock_node_load(struct redlock_node *node, unsigned reply_kind) {
+    const unsigned rare = reply_kind & (REDLOCK_KIND_SHARED | REDLOCK_KIND_SLOTS);
+    if ((rare & ~(unsigned)node->server.loaded) && accepts(&node->server, reply_kind)) {
+        redlock_requests_load(&node->server, rare);
     }
-    const unsigned rare = entry->reply_kind & (REDLOCK_KIND_SHARED | REDLOCK_KIND_SLOTS);
-    if (rare & ~(unsigned)server->loaded) {
-        redlock_requests_load(server, rare);
-    }
-    return redlock_requests_queue(server, bytes, size, entry);
 }
 
 void redlock_node_listen(struct redlock_node *node, const char *channel) {

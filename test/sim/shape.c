@@ -104,7 +104,7 @@ static void draw_bundles(struct sim_profile *profile, struct sim_random *random)
 
 /* Limits are small, so many wait. */
 static void draw_permits(struct sim_profile *profile, struct sim_random *random) {
-    profile->limit = 1 + sim_random_below(random, 4);
+    profile->limit = 1 + sim_random_below(random, SIM_LIMIT_MAX);
     if (sim_random_percent(random, 60)) {
         sim_shape_crowd(profile, random);
     }
