@@ -153,8 +153,8 @@ enum redlock_lease_state {
     REDLOCK_LEASE_ENDED
 };
 
-/* What the caller asked for. Only ttl_ms, shared and at_no_gate change during the life of the lease.
- * What is about renewals changes once, where it is one of several. */
+/* What the caller asked for. Only ttl_ms, shared and at_no_gate change during the life of the
+ * lease. What is about renewals changes once, where it is one of several. */
 struct redlock_plan {
     int64_t wait_timeout_ms;
     /* No renewal is sent after this time; the last one may reach beyond it; 0: no limit. */

@@ -72,7 +72,7 @@ struct redlock_waiting {
     redlock_nodes refusing; /* nodes that could not keep this queue when last asked */
     bool counted : 1;       /* in the statistics as queued */
     bool guessed : 1;       /* the ticket of this place, before a quorum of clocks was known */
-    bool in_line : 1;       /* it never tries first: an item of a bundle that was tried, or a gate */
+    bool in_line : 1;       /* it never tries: an item of a bundle that was tried, or a gate */
     bool is_gate : 1;       /* it is that of slots */
     uint8_t handing;        /* enum redlock_handing, of the RELEASE of this lease */
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Several resources in one lease: all or none, in any order, and what each command says of them.
 # shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
-# shellcheck disable=SC2086 # tokens have no spaces
+# shellcheck disable=SC2046,SC2086 # tokens have no spaces
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 

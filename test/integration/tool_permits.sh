@@ -20,7 +20,8 @@ json '.mode == "permits" and (.slots | length) == 1 and .limit == 3 and .validit
 second=$(jq -r .token "$out") third=$(jq -r '.slots[0]' "$out")
 is 'the slots' "$(printf '%s\n' "${slots%,*}" "${slots#*,}" "$third" | sort | tr '\n' ' ')" '0 1 2 '
 expect_no_out 75 tool acquire --permits 1/3 crawl
-says "$err" "too few slots are free.*Give -w TIME to wait; 'redlock status --limit 3 RESOURCE' shows who has its permits"
+says "$err" 'too few slots are free'
+says "$err" "Give -w TIME to wait; 'redlock status --limit 3 RESOURCE' shows who has its permits"
 expect 75 tool run -w 200ms --permits 1/3 crawl -- true
 expect 42 tool run -E 42 --permits 3/3 crawl -- true
 
@@ -114,7 +115,7 @@ expect 64 tool acquire --permits 1/3 --shared r
 says "$err" '^redlock: --permits and --shared: a RESOURCE is read, or it has permits'
 expect 64 tool elect --permits 1/3 r -- true
 says "$err" '^redlock: an election has no permits, because one leads'
-for bad in '' , 1, ,1 1,,2 x 4096; do
+for bad in '' ',' '1,' ',1' '1,,2' x 4096; do
     expect 64 tool release "--slots=$bad" r token
     says "$err" "^redlock: --slots '$bad': it must be the numbers that acquire --permits prints"
 done

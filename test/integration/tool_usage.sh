@@ -49,7 +49,8 @@ done
 # What a user needs comes first.
 is 'the first options of run' "$("$t" run --help | sed -n '/^options:$/,/^$/p' | grep -oE -- '^.{6}--[a-z-]+' |
     grep -oE -- '--.*' | tr '\n' ' ')" \
-    '--nodes --ttl --wait --shared --permits --contended-status --at-least --max-time --grace --fence --lock-delay --holder '
+    "--nodes --ttl --wait --shared --permits --contended-status --at-least --max-time --grace --fence --lock-delay \
+--holder "
 expect 0 "$t" --help
 says "$out" '^usage: redlock'
 says "$out" 'acquire RESOURCE'

@@ -193,8 +193,8 @@ static int take_resources(struct tool_options *options, size_t count, bool token
     return check_resources(options);
 }
 
-/* run RESOURCE … -- CMD …, or -- RESOURCE -- CMD …, and the same for elect, with one: the second form
- * is for a name that begins with a dash. */
+/* run RESOURCE … -- CMD …, or -- RESOURCE -- CMD …, and the same for elect, with one: the second
+ * form is for a name that begins with a dash. */
 static int split_run(struct tool_options *options) {
     char **words = options->operands;
     size_t count = options->operand_count;

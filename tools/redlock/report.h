@@ -66,8 +66,8 @@ void tool_report_name(struct tool_json *json, const char *key, const struct tool
 /* "3,17": the slots of its permits; "" for a lock. */
 const char *tool_report_slots(const struct tool_session *session, char *buffer, size_t size);
 
-/* Writes "resource" and "token"; of several, "resources":[…], with them in each. Of a lease that was
- * acquired, with the rest that each has of its own; NULL: of the options. */
+/* Writes "resource" and "token"; of several, "resources":[…], with them in each. Of a lease that
+ * was acquired, with the rest that each has of its own; NULL: of the options. */
 void tool_report_items(struct tool_json *json, const struct tool_options *options, const redlock_lease *acquired);
 
 /* Writes how the acquire waited: "waited_ms", "handed_over" and "passed_over". */

@@ -94,7 +94,8 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
 /* Releases it, and runs the loop until that has completed; returns its code. */
 int tool_session_release(struct tool_session *session, redlock_lease *lease);
 
-/* A handle of the locks that have these tokens, or of the session's slots. Returns a code of the library. */
+/* A handle of the locks that have these tokens, or of the session's slots. Returns a code of the
+ * library. */
 int tool_session_adopt(struct tool_session *session, const redlock_item *items, size_t count, redlock_lease **lease);
 
 /* For a session that a signal stopped: releases a lock that was just taken, prints why, returns the
