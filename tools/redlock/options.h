@@ -109,7 +109,7 @@ struct tool_options {
     size_t item_count;
     uint32_t slots[REDLOCK_PERMITS_MAX];      /* extend, release: of permits */
     size_t slot_count;                        /* 0: it is a lock */
-    size_t limit;                             /* for sentences, in quotes */
+    size_t limit;                             /* status: how many permits each has; 0: a lock */
     size_t shared_from;                       /* where --shared stood: behind so many operands */
     char name[REDLOCK_RESOURCE_SIZE_MAX + 1]; /* for sentences, in quotes: those that fit */
     /* Status: resources; run, elect: the command and its arguments, terminated by NULL. */
