@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_check.sh SPEC : spec/check.sh must complain of each search that is not as it must be, and
-# write its rows. It and trace.sh must say what they miss.
+# write its rows. It and trace.sh must say what they miss. README.md has a row of each search.
 set -euo pipefail
 
 spec=$1
@@ -34,6 +34,17 @@ says() {
     ((status == $1)) || fail "${*:3}: exit status $status"
     grep -qF -- "$2" "$scratch/output" || fail "${*:3}: does not say: $2"
 }
+
+# unrecorded PAGE: the searches of SPEC that have no row there.
+unrecorded() {
+    awk -F ' *[|] *' '
+        FILENAME == ARGV[1] { if ($3 ~ /^[0-9,]+$/ && $4 ~ /^[0-9,]+$/) recorded[$2] = 1; next }
+        $1 ~ /^(ci|all)$/ && !("`" $2 "`" in recorded) { print $2 }' "$1" "$spec/searches"
+}
+unrecorded "$spec/README.md" >"$scratch/output"
+[[ ! -s $scratch/output ]] || fail 'README.md has no row of these: spec/check.sh --record'
+sed -E '/^[|] .(lock|order-lives). [|]/d' "$spec/README.md" >"$scratch/README.md"
+[[ $(unrecorded "$scratch/README.md") == $'lock\norder-lives' ]] || fail 'a row that is missing is not missed'
 
 says 77 'there is no TLC' env TLA2TOOLS=/nowhere "$spec/check.sh"
 says 77 'there is no TLC' env TLA2TOOLS=/nowhere "$spec/trace.sh" /dev/null

@@ -21,8 +21,8 @@ final class Contender {
             + "that gets no connection is tried 5 times 0.5..2 s apart, an answer may take 3 s, so that a dead or hung "
             + "node delays each acquire and each release by seconds. Contended: lockAsync, which waits by "
             + "subscription node after node; it cannot be cancelled, so that whoever waits at the end gets the lock "
-            + "and lets it go. Those who read: RReadWriteLock on each node, on one node without a quorum. A command that "
-            + "has not ended 30 s after its time is given up.";
+            + "and lets it go. Those who read: RReadWriteLock on each node, on one node without a quorum. A command "
+            + "that has not ended 30 s after its time is given up.";
 
     private Nodes nodes;
 
