@@ -75,7 +75,7 @@ static unsigned window(const struct redlock_permits_core *permits) {
 void redlock_permits_take(struct redlock_permits_core *permits, redlock_nodes asked, uint32_t random) {
     const unsigned limit = permits->limit, looks = window(permits);
     permits->window = (uint16_t)(looks < limit ? looks : limit);
-    permits->first = permits->next < limit ? permits->next : (uint16_t)(random % limit);
+    permits->first = (uint16_t)(permits->next < limit ? permits->next : random % limit);
     permits->next = (uint16_t)((permits->first + permits->window) % limit);
     permits->told = 0;
     permits->taking = true;
