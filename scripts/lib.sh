@@ -95,8 +95,8 @@ redlock_start_server() {
     started=$!
     disown "$started" # its death is no news for this shell
     while kill -0 "$started" 2>/dev/null && ((SECONDS <= deadline)); do
-        # Ask over the socket in its own folder: another server may answer at the port. Where that one
-        # has the same folder, only the log is ours.
+        # Ask over the socket in its own folder: another server may answer at the port. Where that
+        # one has the same folder, only the log is ours.
         grep -qs 'eady to accept connections' "$folder/log" || { sleep 0.02 && continue; }
         case $(redis-cli -s "$folder/socket" ping 2>&1) in
         PONG | *NOAUTH* | *LOADING*) return 0 ;;
