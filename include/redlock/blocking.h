@@ -67,7 +67,8 @@ REDLOCK_API int redlock_client_close(redlock_client *client);
 typedef struct redlock_client_acquire_options {
     size_t size;    /**< sizeof this struct; set by the _default function. */
     uint64_t owner; /**< With reentrant: who asks; 0, the default, is the calling thread. */
-    bool reentrant; /**< The owner may acquire again what it holds, with a count. Default false. */
+    /** The owner may acquire again what it holds, with a count. Not with permits. Default false. */
+    bool reentrant;
     /** redlock_client_with(): do not renew the lease while the work runs. Default false. */
     bool no_auto_extend;
     /** As for redlock_acquire(); on_lost and on_expiring run on the loop thread. Last, because it

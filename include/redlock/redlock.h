@@ -61,7 +61,9 @@ typedef struct redlock_request redlock_request; /**< A pending acquire; ends aft
  * token themselves do not find it then (docs/waiting.md, "The mark"). */
 #define REDLOCK_TOKEN_SIZE_MAX 128
 /** The most resources in one lease. */
-#define REDLOCK_ITEMS_MAX 64
+#define REDLOCK_ITEMS_MAX   64
+#define REDLOCK_PERMITS_MAX 64   /**< Permits of a lease. */
+#define REDLOCK_LIMIT_MAX   4096 /**< Permits of a resource. */
 /** wait_timeout_ms: wait until the lock is taken or the request is cancelled. */
 #define REDLOCK_WAIT_FOREVER INT64_C(-1)
 
@@ -170,6 +172,19 @@ typedef struct redlock_acquire_options {
      * order, gets in only while nobody waits. Default EXCLUSIVE.
      */
     redlock_mode mode;
+    /**
+     * How many permits of the resource: up to `limit` are in use at once, by all who hold some. 1
+     * to #REDLOCK_PERMITS_MAX, and no more than `limit`; default 0: the lock itself. A resource has
+     * permits or is a lock, not both: a lock of it keeps newcomers out, and not those who have
+     * permits (docs/protocols.md, "Permits").
+     */
+    uint32_t permits;
+    /**
+     * With permits: how many there are, 1 to #REDLOCK_LIMIT_MAX. All clients of a resource need the
+     * same. While they differ, there are never more than the largest of them. Default 0.
+     */
+    uint32_t limit;
+    const uint32_t *slots; /**< Only for redlock_adopt(), with permits: the slots; copied. */
 } redlock_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -284,7 +299,7 @@ typedef struct redlock_item {
  * @param items    copied, with their strings.
  * @param count    1 to #REDLOCK_ITEMS_MAX.
  * @param options  those of each item; NULL for the defaults. Its `mode` is not used: it must be
- *                 EXCLUSIVE.
+ *                 EXCLUSIVE. No permits.
  * @param request  as that of redlock_acquire().
  * @return as redlock_acquire(). What is refused for a single item only after this call has returned
  *         (#REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_LIMIT, #REDLOCK_ERR_RANDOM) is the result.
@@ -343,6 +358,15 @@ REDLOCK_API const char *redlock_lease_token(const redlock_lease *lease);
  * do not change it. Any thread, while the handle is valid.
  */
 REDLOCK_API uint64_t redlock_lease_fence(const redlock_lease *lease);
+
+/**
+ * The slots of a lease with permits: which of the `limit` permits it has, from 0 on. No two leases
+ * have the same one at a time, so a slot can stand for a thing: a port, a worker's directory. Any
+ * thread, while the handle is valid.
+ * @param slots  gets up to `room` of them; may be NULL if room is 0.
+ * @return how many there are; 0 for a lease without permits
+ */
+REDLOCK_API size_t redlock_lease_slots(const redlock_lease *lease, uint32_t *slots, size_t room);
 
 /**
  * The holder's text in a token: "web-3:4711" in "<digits>@web-3:4711". It points into the token. ""

@@ -23,7 +23,9 @@ static size_t head_size(const char *token, size_t size, size_t first, size_t dig
             return 0;
         }
     }
-    const size_t head = digits + (size > digits && token[digits] == REDLOCK_HOLDER_READS);
+    const bool says_more =
+        size > digits && (token[digits] == REDLOCK_HOLDER_READS || token[digits] == REDLOCK_HOLDER_GATE);
+    const size_t head = digits + says_more;
     return size == head || token[head] == REDLOCK_HOLDER_AT ? head : 0;
 }
 
@@ -45,9 +47,17 @@ bool redlock_holder_is_try(const char *token, size_t size) {
     return try_head(token, size) != 0;
 }
 
-bool redlock_holder_reads(const char *token, size_t size) {
+static bool ends_with(const char *token, size_t size, char sign) {
     const size_t head = ticket_head(token, size) + try_head(token, size);
-    return head != 0 && token[head - 1] == REDLOCK_HOLDER_READS;
+    return head != 0 && token[head - 1] == sign;
+}
+
+bool redlock_holder_reads(const char *token, size_t size) {
+    return ends_with(token, size, REDLOCK_HOLDER_READS);
+}
+
+bool redlock_holder_is_gate(const char *token, size_t size) {
+    return ends_with(token, size, REDLOCK_HOLDER_GATE);
 }
 
 /* Returns the text and sets its size: 0 if the token has none. A token may be another program's, so

@@ -15,13 +15,15 @@
  * 32 digits                        an acquire of a version from before the mark
  *
  * The other digits are hexadecimal. 32 digits are 128 random bits (R10). An `s` follows them where
- * the token reads, beside others who do. A text may follow.
+ * the token reads, beside others who do, and a `p` where it has the gate of slots. A text may
+ * follow.
  */
 #define REDLOCK_TOKEN_DIGITS  32
 #define REDLOCK_TICKET_DIGITS 16
 #define REDLOCK_TRY_ZERO      'g'  /* of the 16 digits with which the token of a try begins */
 #define REDLOCK_TRY_MARK      0x20 /* not in the first byte of a marked token */
 #define REDLOCK_HOLDER_READS  's'
+#define REDLOCK_HOLDER_GATE   'p' /* no digit */
 #define REDLOCK_HOLDER_AT     '@' /* comes before the text; no digit */
 
 /* Whether the token is that of a place in a queue. */
@@ -31,6 +33,8 @@ bool redlock_holder_is_try(const char *token, size_t size);
 
 /* Whether it reads, beside others who do. */
 bool redlock_holder_reads(const char *token, size_t size);
+/* Whether it wants permits, and waits for them at the gate. */
+bool redlock_holder_is_gate(const char *token, size_t size);
 
 /* Why a waiter was not granted a lock that is held under this token. */
 struct redlock_text *redlock_holder_queued(const char *token, size_t size);

@@ -93,7 +93,11 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
                         const redlock_client_acquire_options *options, redlock_client_acquire_options *asked) {
     struct redlock_error_text failure = redlock_call_failure();
     redlock_client_acquire_options_default(asked);
-    const int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
+    int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
+    if (code == REDLOCK_OK && asked->reentrant && asked->lock.permits > 0) {
+        code = redlock_fail(&failure, REDLOCK_ERR_INVALID,
+                            "permits are not for a reentrant lease: who asks again wants more");
+    }
     acquire->lock = asked->lock;
     acquire->lock.cancel = NULL;
     acquire->call.tells = asked->lock.on_lost || asked->lock.on_expiring;

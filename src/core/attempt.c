@@ -39,7 +39,8 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
         return;
     }
     lease->state = REDLOCK_LEASE_RETRYING;
-    lease->next_try_ns = redlock_lease_retry_ns(lease, now_ns);
+    const bool rests = REDLOCK_PLANTED(PERMITS_GATE_RESTS) && lease->plan.slots;
+    lease->next_try_ns = lease->plan.at_no_gate || rests ? REDLOCK_NEVER_NS : redlock_lease_retry_ns(lease, now_ns);
 }
 
 void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redlock_event *event,

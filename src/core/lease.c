@@ -105,6 +105,27 @@ static int64_t loss_ns(const struct redlock_lease_core *lease) {
     return put_off ? REDLOCK_NEVER_NS : lease->deadline_ns;
 }
 
+static void try_again(struct redlock_lease_core *lease, const struct redlock_event *event, bool due,
+                      struct redlock_actions *actions) {
+    if (event->now_ns >= lease->wait_until_ns) {
+        redlock_attempt_end(lease, lease->last_code, actions);
+    } else if (due) {
+        redlock_attempt_begin(lease, event, actions);
+    }
+}
+
+/* We stand at the gate of the slots, or do not any more. What is under way goes on: whether we
+ * stand there is what nodes ask. */
+static void on_gate(struct redlock_lease_core *lease, const struct redlock_event *event,
+                    struct redlock_actions *actions) {
+    const bool admitted = event->type == REDLOCK_EVENT_ADMIT;
+    lease->plan.at_no_gate = !admitted;
+    if (lease->state == REDLOCK_LEASE_RETRYING) {
+        lease->next_try_ns = admitted ? lease->next_try_ns : REDLOCK_NEVER_NS;
+        try_again(lease, event, admitted, actions);
+    }
+}
+
 static void on_timer(struct redlock_lease_core *lease, const struct redlock_event *event,
                      struct redlock_actions *actions) {
     const int64_t now_ns = event->now_ns;
@@ -124,11 +145,7 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
         redlock_attempt_queued(lease, event, actions);
         break;
     case REDLOCK_LEASE_RETRYING:
-        if (now_ns >= lease->wait_until_ns) {
-            redlock_attempt_end(lease, lease->last_code, actions);
-        } else if (due) {
-            redlock_attempt_begin(lease, event, actions);
-        }
+        try_again(lease, event, due, actions);
         break;
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
@@ -311,6 +328,10 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
     case REDLOCK_EVENT_READY:
     case REDLOCK_EVENT_POLL:
         on_queue(lease, event, actions);
+        break;
+    case REDLOCK_EVENT_ADMIT:
+    case REDLOCK_EVENT_EXCLUDE:
+        on_gate(lease, event, actions);
         break;
     case REDLOCK_EVENT_VOID:
         on_void(lease, event, actions);

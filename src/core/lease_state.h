@@ -57,7 +57,10 @@
  *                                 → RETRYING   cleanup; takes no place for a while (core/waiter.h)
  *            wait is over         → ENDED      cleanup, acquired CONTENDED | NO_QUORUM
  *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
- * RETRYING   time to retry        → as IDLE    begin, under a fresh token (R10)
+ * RETRYING   time to retry, unless it waits for the gate of its slots
+ *                                 → as IDLE    begin, under a fresh token (R10)
+ *            admit                → as IDLE    the same; it waits for no gate from now on
+ *            exclude              → RETRYING   it waits for the gate
  *            wait is over         → ENDED      acquired with the last attempt's reason
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  * ADOPTED    extend, downgrade    → EXTENDING  send EXTEND to all
@@ -150,8 +153,8 @@ enum redlock_lease_state {
     REDLOCK_LEASE_ENDED
 };
 
-/* What the caller asked for. Only ttl_ms changes during the life of the lease. What is about
- * renewals changes once, where it is one of several. */
+/* What the caller asked for. Only ttl_ms, shared and at_no_gate change during the life of the
+ * lease. What is about renewals changes once, where it is one of several. */
 struct redlock_plan {
     int64_t wait_timeout_ms;
     /* No renewal is sent after this time; the last one may reach beyond it; 0: no limit. */
@@ -166,6 +169,8 @@ struct redlock_plan {
     bool fencing : 1;
     /* An item of a bundle, until it settles: nobody was told of it, so its end needs no delay. */
     bool unsettled : 1;
+  bool slots : 1;        /* permits: its keys are those of slots */
+    bool at_no_gate : 1; /* RETRYING until it is admitted to its slots */
 };
 
 enum redlock_event_type {
@@ -181,9 +186,11 @@ enum redlock_event_type {
     /* nodes (one): it can be asked, for the first time or again. To a lease that is HELD or
      * EXTENDING only if a quorum can. */
     REDLOCK_EVENT_READY,
-    REDLOCK_EVENT_POLL,  /* a quorum of nodes cannot keep a queue: try again after delays */
-    REDLOCK_EVENT_VOID,  /* nodes: their clocks jumped, so their earlier votes are void */
-    REDLOCK_EVENT_TIMER, /* something may be due */
+    REDLOCK_EVENT_POLL,    /* a quorum of nodes cannot keep a queue: try again after delays */
+    REDLOCK_EVENT_ADMIT,   /* to slots: try now, and after delays; */
+    REDLOCK_EVENT_EXCLUDE, /* or not, until it is admitted again */
+    REDLOCK_EVENT_VOID,    /* nodes: their clocks jumped, so their earlier votes are void */
+    REDLOCK_EVENT_TIMER,   /* something may be due */
     /* `code`: why the acquire ends, REDLOCK_ERR_CANCELLED, REDLOCK_ERR_CLOSED, or
      * why there were no random bytes. */
     REDLOCK_EVENT_CANCEL,

@@ -69,6 +69,11 @@ enum redlock_planted_bug {
     REDLOCK_BUG_BUNDLE_LEAVES_PREFIX,  /* or fails without a release, */
     REDLOCK_BUG_BUNDLE_LOSES_ONE,      /* or goes on without the one that was lost, */
     REDLOCK_BUG_BUNDLE_FIRST_DEADLINE, /* or is valid as long as its first item */
+    REDLOCK_BUG_PERMITS_ANY_SLOTS,     /* all slots that nodes give count as the same, */
+    REDLOCK_BUG_PERMITS_OTHERS_STAY,   /* or what a minority gave stays there, */
+    REDLOCK_BUG_PERMITS_GATE_STAYS,    /* or who has his slots keeps the gate, */
+    REDLOCK_BUG_PERMITS_GATE_RESTS,    /* or who stands there takes only what he is told of, */
+    REDLOCK_BUG_PERMITS_ONE_SLOT,      /* or an extension asks for the first slot only */
     REDLOCK_BUG_DELETE_FINAL,          /* what a command does not delete counts as gone */
     REDLOCK_BUG_HEAL_OUTLIVES,         /* a key that is healed lives for twice its ttl */
     REDLOCK_BUG_LOSS_ENDS_NOTHING,     /* a lease that was lost tells no end */

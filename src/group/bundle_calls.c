@@ -81,6 +81,9 @@ static int read_wish(struct redlock_group *group, const redlock_item *given, siz
     if (code == REDLOCK_OK && wish->options.mode != REDLOCK_EXCLUSIVE) {
         code = redlock_fail(failure, REDLOCK_ERR_INVALID, "mode is SHARED; each item has its own");
     }
+    if (code == REDLOCK_OK && wish->options.permits > 0) {
+        code = redlock_fail(failure, REDLOCK_ERR_INVALID, "permits are of one resource: redlock_acquire()");
+    }
     return redlock_group_admit(group, code);
 }
 

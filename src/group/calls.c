@@ -72,6 +72,10 @@ uint64_t redlock_lease_item_fence(const redlock_lease *lease, size_t item) {
     return bundle ? redlock_bundle_fence(bundle, item) : item == 0 ? lease->core.fence.token : 0;
 }
 
+size_t redlock_lease_slots(const redlock_lease *lease, uint32_t *slots, size_t room) {
+    return redlock_bundle_of(lease) ? 0 : redlock_handle_slots(lease, slots, room);
+}
+
 const char *redlock_lease_resource(const redlock_lease *lease) {
     return redlock_lease_item_resource(lease, 0);
 }

@@ -12,6 +12,7 @@
 #include "group/line.h"
 #include "group/owed.h"
 #include "group/sending.h"
+#include "group/slots.h"
 #include "group/tell.h"
 #include "group/waiting.h"
 #include "result/result.h"
@@ -23,6 +24,10 @@
 static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain,
                 enum redlock_handing handing) {
     const int64_t stale_ms = lease->waiting ? redlock_waiter_stale_ms(lease->core.grants) : 0;
+    if (lease->core.plan.slots) {
+        redlock_slots_owe(lease, nodes, uncertain);
+        return;
+    }
     (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = lease->target,
                                                                         .token = redlock_handle_own_token(lease),
                                                                         .token_size = lease->token_size,
@@ -211,6 +216,9 @@ void redlock_driver_feed(struct redlock_lease *lease, const struct redlock_event
         return;
     }
     publish(lease, event->now_ns);
+    if (lease->core.plan.slots && redlock_handle_permits(lease)->stepped) {
+        redlock_handle_permits(lease)->stepped(lease, actions.round_over);
+    }
 }
 
 /* The clock for fencing tokens: the clock of the client that is furthest ahead, as far as we

@@ -7,6 +7,11 @@
 #include "base/hash.h"
 #include "base/holder.h"
 
+/* With what nodes gave; the target behind it is aligned to 2. */
+static size_t permits_size(const struct redlock_group *group, unsigned permits) {
+    return permits == 0 ? 0 : sizeof(struct redlock_permits) + group->node_count * permits * sizeof(uint16_t);
+}
+
 struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char *resource, size_t key_size,
                                          size_t token_size, bool may_queue, const redlock_acquire_options *options) {
     const size_t details_size = group->node_count * sizeof(struct redlock_result_vote);
@@ -15,10 +20,11 @@ struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char
     const size_t details_and_more_size = details_size + expiring_size + trace_size;
     const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_grants) +
                                                 group->node_count * sizeof(struct redlock_grants_node)
-                                          : 0;
+                                          : permits_size(group, options->permits);
     const size_t zeroed = sizeof(struct redlock_lease) + details_and_more_size + waiting_size;
-    struct redlock_lease *lease = redlock_requester_new(
-        group, REDLOCK_REQUESTER_LEASE, zeroed + redlock_target_size(key_size) + token_size + 1, zeroed);
+    const size_t target_size = redlock_target_size(key_size) + redlock_target_slots_size(options->permits);
+    struct redlock_lease *lease =
+        redlock_requester_new(group, REDLOCK_REQUESTER_LEASE, zeroed + target_size + token_size + 1, zeroed);
     if (!lease) {
         return NULL;
     }
@@ -40,8 +46,20 @@ struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char
     }
     room += waiting_size;
     lease->target = redlock_group_target(group, resource, key_size, room);
+    if (options->permits > 0) {
+        redlock_target_add_slots(lease->target, options->permits, options->limit);
+    }
     *redlock_handle_own_token(lease) = '\0';
     return lease;
+}
+
+size_t redlock_handle_slots(const struct redlock_lease *lease, uint32_t *slots, size_t room) {
+    const struct redlock_slots *own = lease->target->has_slots ? redlock_target_slots(lease->target) : NULL;
+    const size_t count = own && own->taken ? own->permits : 0;
+    for (size_t i = 0; i < count && i < room; i++) {
+        slots[i] = own->numbers[i];
+    }
+    return count;
 }
 
 /* The votes of an acquire say nothing about a deadline that passed later. */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "core/lease.h"
+#include "core/permits.h"
 #include "core/time.h"
 #include "group/group.h"
 #include "result/result.h"
@@ -71,8 +72,24 @@ struct redlock_waiting {
     redlock_nodes refusing; /* nodes that could not keep this queue when last asked */
     bool counted : 1;       /* in the statistics as queued */
     bool guessed : 1;       /* the ticket of this place, before a quorum of clocks was known */
-    bool in_line : 1;       /* an item of a bundle, which was tried before */
+    bool in_line : 1;       /* it never tries: an item of a bundle that was tried, or a gate */
+    bool is_gate : 1;       /* it is that of slots */
     uint8_t handing;        /* enum redlock_handing, of the RELEASE of this lease */
+};
+
+/* What only a lease with permits needs. */
+struct redlock_permits {
+    struct redlock_permits_core core;
+    /* An acquire has stepped; `lost`: its attempt was lost, and it goes on. NULL: adopted. */
+    void (*stepped)(struct redlock_lease *lease, bool lost);
+    /* Asks for the gate of the lease. */
+    int (*ask_gate)(struct redlock_lease *lease, struct redlock_lease **gate);
+    struct redlock_lease *gate; /* that we wait for, or have; NULL: none */
+    uint64_t arrival_us;        /* redlock_line_arrive() */
+    uint32_t round;             /* of the last take */
+    redlock_nodes held;         /* they gave slots; their votes wait for those of others */
+    redlock_nodes refused;      /* they took nothing for us, */
+    redlock_nodes unknown;      /* or did not say */
 };
 
 enum redlock_callback_kind {
@@ -125,8 +142,8 @@ struct redlock_lease {
     void *lost_data;
     /* When the acquire was asked for; then how long it took; then how long the lease was held. */
     int64_t span_ns;
-    /* One for each node, of the current round; then redlock_expiring, the trace, `waiting`, the
-     * target and the token. */
+    /* One for each node, of the current round; then redlock_expiring, the trace, `waiting` or
+     * redlock_permits with what nodes gave, the target and the token. */
     struct redlock_result_vote details[];
 };
 
@@ -168,6 +185,15 @@ static inline int64_t redlock_handle_validity_ms(const struct redlock_lease *lea
     return until_ns ? redlock_validity_ms(until_ns, redlock_group_now_ns(lease->group)) : 0;
 }
 
+/* Of a lease with permits. */
+static inline struct redlock_permits *redlock_handle_permits(const struct redlock_lease *lease) {
+    const char *room = (const char *)(lease->details + lease->group->node_count);
+    assert(lease->target->has_slots);
+    room += lease->has_expiring ? sizeof(struct redlock_expiring) : 0;
+    room += lease->is_traced ? sizeof(void *) : 0;
+    return (struct redlock_permits *)(uintptr_t)room;
+}
+
 /* The token stands behind the target; terminated. */
 static inline char *redlock_handle_own_token(const struct redlock_lease *lease) {
     return redlock_target_end(lease->target);
@@ -195,6 +221,8 @@ static inline void redlock_handle_drop_texts(struct redlock_lease *lease) {
         detail->text = NULL;
     }
 }
+/* See redlock_lease_slots(). */
+size_t redlock_handle_slots(const struct redlock_lease *lease, uint32_t *slots, size_t room);
 /* Fills in the votes of the last round. */
 void redlock_handle_fill_result(const struct redlock_lease *lease, struct redlock_result *result);
 /* Writes how the lease was lost, in one sentence for the owner and the log. */

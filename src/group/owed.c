@@ -48,6 +48,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
     struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
                                       .by_source = by_source,
                                       .no_timeout = true,
+                                      .slots = owed->target->has_slots,
                                       .target = owed->target,
                                       .token = redlock_target_end(owed->target),
                                       .token_size = owed->token_size,

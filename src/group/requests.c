@@ -8,6 +8,7 @@
 #include "core/time.h"
 #include "group/driver.h"
 #include "group/guards.h"
+#include "group/permits.h"
 #include "group/sending.h"
 #include "group/tell.h"
 #include "group/waiting.h"
@@ -72,6 +73,9 @@ static int check_options(struct redlock_error_text *failure, const redlock_acqui
     if (code == REDLOCK_OK) {
         code = redlock_check_enum(failure, "mode", (int)options->mode, REDLOCK_SHARED, "redlock_mode");
     }
+    if (code == REDLOCK_OK && (options->permits | options->limit)) {
+        code = redlock_permits_check(failure, options);
+    }
     if (code == REDLOCK_OK && options->cancel) {
         code = redlock_fail(failure, REDLOCK_ERR_INVALID,
                             "cancel is only for redlock_client_acquire() and redlock_client_with()");
@@ -95,6 +99,7 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .lock_delay_ms = (int32_t)options->lock_delay_ms,
                                  .heal = options->heal,
                                  .fencing = options->fencing,
+                                  .slots = options->permits > 0,
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
@@ -143,6 +148,9 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (code == REDLOCK_OK) {
         code = choose_options(group, given, room, chosen);
     }
+    if (code == REDLOCK_OK && ((*chosen)->slots || token_size != 0)) {
+        code = redlock_permits_check_slots(&group->failure, *chosen, token_size != 0);
+    }
     code = redlock_group_admit(group, code);
     if (code != REDLOCK_OK) {
         return code;
@@ -151,10 +159,15 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
         return REDLOCK_ERR_LIMIT;
     }
     const redlock_acquire_options *options = *chosen;
-    const bool queues = token_size == 0 && options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR;
+    if (options->permits > 0 && key_size > REDLOCK_RESOURCE_SIZE_MAX - 1 - REDLOCK_SLOT_DIGITS) {
+        return redlock_group_refuse(group, redlock_fail(&group->failure, REDLOCK_ERR_INVALID,
+                                                        "resource is too long beside the numbers of its slots"));
+    }
+    const bool queues = token_size == 0 && options->permits == 0 && options->wait_timeout_ms != 0 &&
+                        options->order == REDLOCK_ORDER_FAIR;
     if (token_size == 0) {
-        token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + (options->mode == REDLOCK_SHARED) +
-                     group->holder_size;
+        /* 1: `s` or `p` behind the digits. */
+        token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + 1 + group->holder_size;
     }
     *lease = redlock_handle_new(group, resource, key_size, token_size, queues, options);
     if (!*lease) {
@@ -172,9 +185,15 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     return REDLOCK_OK;
 }
 
-/* `arrival_us`: an item of a bundle that came then; 0: by itself, and now. */
+/* An acquire of a lock. */
+enum acquire_of { PLAIN, ELECTION, ITEM, GATE };
+
+static int ask_gate(struct redlock_lease *lease, struct redlock_lease **gate);
+
+/* `arrival_us`: when it came, of an item of a bundle or a gate; 0: now. */
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
-                   redlock_request **request, redlock_callback cb, void *data, bool announced, uint64_t arrival_us) {
+                   redlock_request **request, redlock_callback cb, void *data, enum acquire_of what,
+                   uint64_t arrival_us) {
     const redlock_acquire_options *options;
     redlock_acquire_options room;
     struct redlock_lease *lease;
@@ -192,6 +211,11 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
         redlock_driver_free(lease);
         return REDLOCK_ERR_NO_MEMORY;
     }
+    if (lease->target->has_slots) {
+        redlock_permits_begin(lease, redlock_permits_in_order(options), now_ns, ask_gate);
+    } else if (what == GATE) {
+        lease->waiting->is_gate = true;
+    }
     code = redlock_sending_draw_token(lease, now_ns, false);
     if (code != REDLOCK_OK) {
         redlock_driver_free(lease);
@@ -201,10 +225,13 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     lease->data = data;
     group->statistics.acquires++;
     group->statistics.requests_pending++;
-    lease->target->announced = announced;
+    lease->target->announced = what == ELECTION;
     redlock_tell_started(lease, now_ns);
     struct redlock_plan plan = plan_of(group, options);
-    plan.unsettled = arrival_us != 0;
+    plan.unsettled = what == ITEM;
+    if (plan.slots) {
+        plan.at_no_gate = redlock_permits_in_order(options);
+    }
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
         /* A guard lets no node vote before the node has said who it is. */
         const int64_t until_ns = redlock_guards_park_until_ns(group, plan.wait_timeout_ms, now_ns);
@@ -223,18 +250,28 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
 
 int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
                           redlock_request **request, redlock_callback cb, void *data) {
-    return acquire(group, resource, options, request, cb, data, false, 0);
+    return acquire(group, resource, options, request, cb, data, PLAIN, 0);
+}
+
+/* In line under the ticket of the lease. */
+static int ask_gate(struct redlock_lease *lease, struct redlock_lease **gate) {
+    redlock_request *request;
+    const redlock_acquire_options options = redlock_permits_gate_options(lease);
+    const int code = acquire(lease->group, redlock_handle_resource(lease), &options, &request, redlock_permits_at_gate,
+                             lease, GATE, redlock_handle_permits(lease)->arrival_us);
+    *gate = code == REDLOCK_OK ? (struct redlock_lease *)request : NULL;
+    return code;
 }
 
 int redlock_group_campaign(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
                            redlock_request **request, redlock_callback cb, void *data) {
-    return acquire(group, resource, options, request, cb, data, true, 0);
+    return acquire(group, resource, options, request, cb, data, ELECTION, 0);
 }
 
 int redlock_group_acquire_item(struct redlock_group *group, const char *resource,
                                const redlock_acquire_options *options, uint64_t arrival_us, redlock_request **request,
                                redlock_callback cb, void *data) {
-    return acquire(group, resource, options, request, cb, data, false, arrival_us);
+    return acquire(group, resource, options, request, cb, data, ITEM, arrival_us);
 }
 
 /* The attempt was won, but its caller does not want the lease any more or cannot have it. It ends
@@ -293,6 +330,9 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     lease->by_try = !lease->core.shared && redlock_holder_is_try(own, token_size);
     if (lease->by_try) {
         own[0] |= REDLOCK_TRY_MARK; /* it may have been read from a node */
+    }
+    if (lease->target->has_slots) {
+        redlock_permits_adopt(lease, options->slots);
     }
     lease->ttl_sent_max_ms = (int32_t)(options->ttl_ms + options->lock_delay_ms);
     const struct redlock_plan plan = plan_of(group, options);

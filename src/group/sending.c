@@ -6,6 +6,7 @@
 
 #include "base/holder.h"
 #include "group/guards.h"
+#include "group/slots.h"
 #include "group/tell.h"
 #include "group/waiting.h"
 
@@ -64,13 +65,17 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
     const size_t ticket_size = for_place ? write_ticket(lease) : 0;
     write_digits(redlock_handle_own_token(lease) + ticket_size, (const unsigned char *)halves);
     lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
-    lease->by_try = !for_place;
-    if (!for_place) {
+    const bool is_try = !for_place && !lease->target->has_slots; /* who has a slot is not marked */
+    lease->by_try = is_try;
+    if (is_try) {
         const unsigned char first = *(const unsigned char *)halves;
         redlock_handle_own_token(lease)[0] = (char)(REDLOCK_TRY_ZERO + (first >> 4));
     }
     if (lease->core.fence.reads) {
         say_reads(lease);
+    } else if (for_place && lease->waiting->is_gate) {
+        redlock_handle_own_token(lease)[lease->token_size++] = REDLOCK_HOLDER_GATE;
+        redlock_handle_own_token(lease)[lease->token_size] = '\0';
     }
     if (lease->group->holder_size > 0) {
         append_holder(lease);
@@ -120,18 +125,22 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused, r
 
 static struct redlock_message message_of(const struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
-    return (struct redlock_message){.operation = lease->core.operation,
-                                    .target = lease->target,
-                                    .token = redlock_handle_own_token(lease),
-                                    .token_size = lease->token_size,
-                                    .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
-                                    .timed = group->watching_clocks,
-                                    .shared = lease->core.shared,
-                                    .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
-                                    .fence_keys = &group->fence_keys,
-                                    .wait_suffix = group->wait_suffix,
-                                    .now_ns = lease->core.start_ns,
-                                    .round = lease->core.round};
+    struct redlock_message message = {.operation = lease->core.operation,
+                                      .target = lease->target,
+                                      .token = redlock_handle_own_token(lease),
+                                      .token_size = lease->token_size,
+                                      .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
+                                      .timed = group->watching_clocks,
+                                      .shared = lease->core.shared,
+                                      .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
+                                      .fence_keys = &group->fence_keys,
+                                      .wait_suffix = group->wait_suffix,
+                                      .now_ns = lease->core.start_ns,
+                                      .round = lease->core.round};
+    if (lease->core.plan.slots) { /* a branch costs less than the bit */
+        message.slots = true;
+    }
+    return message;
 }
 
 static bool may_serve(const struct redlock_message *message) {
@@ -142,6 +151,7 @@ static bool may_serve(const struct redlock_message *message) {
 static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes nodes, struct redlock_message *message) {
     struct redlock_group *group = lease->group;
     struct redlock_place place;
+    struct redlock_gate gate;
     uint64_t seals[REDLOCK_NODES_MAX];
     if (message->operation == REDLOCK_OP_WAIT) {
         place = redlock_waiting_place(lease, nodes, seals);
@@ -149,6 +159,8 @@ static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes node
     } else if (lease->waiting && message->operation == REDLOCK_OP_RELEASE) {
         message->handing = (enum redlock_handing)lease->waiting->handing;
         message->by_try = message->by_try && message->handing == REDLOCK_HAND_OVER;
+    } else if (message->slots && message->operation == REDLOCK_OP_ACQUIRE) {
+        message->gate = redlock_slots_gate(lease, &gate);
     }
     return group->guards && may_serve(message) ? redlock_guards_release(group, &lease->requester, nodes, message)
                                                : redlock_requester_send(group, &lease->requester, nodes, message);
@@ -170,6 +182,9 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
         group->statistics.attempts += actions->fresh_token;
         if (group->guards && !pauses) {
             excuse_details(lease, ~actions->send_nodes);
+        }
+        if (message.slots) {
+            redlock_slots_begin(lease, actions->send_nodes);
         }
         break;
     case REDLOCK_OP_EXTEND:
@@ -202,6 +217,9 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
         redlock_waiting_sent(lease, actions, taken);
     }
     const redlock_nodes refused = actions->send_nodes & ~taken;
+    if (refused && message.slots && actions->send == REDLOCK_OP_ACQUIRE) {
+        redlock_handle_permits(lease)->core.ballot.asked = taken;
+    }
     if (refused) {
         refuse_details(lease, refused, asked == 0 ? group->ready : 0);
     }
@@ -213,7 +231,8 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_message message = message_of(lease);
     message.operation = REDLOCK_OP_HEAL;
     message.round = REDLOCK_ROUND_HEAL;
-    message.by_source = message.shared; /* nobody asks again, and a new server knows no script */
+    /* Nobody asks again, and a new server knows no script. */
+    message.by_source = message.shared || message.slots;
     message.now_ns = redlock_group_now_ns(lease->group);
     const redlock_nodes nodes = asked & ~redlock_guards_may_not_vote(lease->group, message.now_ns);
     const redlock_nodes taken = redlock_requester_send(lease->group, &lease->requester, nodes, &message);

@@ -9,7 +9,9 @@
 #include "group/driver.h"
 #include "group/guards.h"
 #include "group/owed.h"
+#include "group/permits.h"
 #include "group/sending.h"
+#include "group/slots.h"
 #include "group/tell.h"
 #include "group/waiting.h"
 
@@ -131,10 +133,12 @@ static bool fits(struct redlock_group *group, unsigned node, const struct redloc
 
 /* The lock is free, and the lease, if any, is among the first in line. Nothing proves that:
  * who knows the token can make the lease ask (docs/protocols.md, "What channels say"). */
-static void take_left(struct redlock_lease *lease) {
+static void take_left(struct redlock_lease *lease, unsigned node, const struct redlock_push *push) {
     if (lease && lease->core.state == REDLOCK_LEASE_QUEUED) {
         const struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_LEFT, 0);
         redlock_driver_feed(lease, &event);
+    } else if (lease && lease->waiting->is_gate && push->seal != 0) {
+        redlock_permits_told(lease, node, push->seal - 1);
     }
 }
 
@@ -150,7 +154,7 @@ void redlock_votes_pushed(struct redlock_group *group, unsigned node, const stru
     struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
     lease = lease && is_about(lease, push) ? lease : NULL;
     if (push->round == 0) {
-        take_left(lease);
+        take_left(lease, node, push);
         return;
     }
     if (!fits(group, node, push)) {
@@ -184,8 +188,9 @@ static void follow_clock(struct redlock_group *group, const struct redlock_answe
 
 /* Counts the vote of a node that accepts our fencing token, and returns true; as
  * redlock_lease_count_only() does. */
-static bool count_fenced_only(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
-                              const struct redlock_answer *answer) {
+__attribute__((always_inline)) static inline bool count_fenced_only(struct redlock_lease *lease, unsigned node,
+                                                                    redlock_vote_kind vote,
+                                                                    const struct redlock_answer *answer) {
     assert(answer->fenced);
     if (answer->counter != 0) {
         follow_clock(lease->group, answer);
@@ -232,7 +237,8 @@ static bool counts_under_guards(const struct redlock_lease *lease, unsigned node
 }
 
 /* The text for a vote. */
-static struct redlock_text *text_of(const struct redlock_lease *lease, const struct redlock_answer *answer) {
+__attribute__((always_inline)) static inline struct redlock_text *text_of(const struct redlock_lease *lease,
+                                                                          const struct redlock_answer *answer) {
     static const struct redlock_text far = {
         .string = "its fencing counter is over 30 minutes ahead of this client's clock: ignored "
                   "where other nodes make a quorum"};
@@ -269,8 +275,9 @@ static redlock_nodes may_not_vote(const struct redlock_lease *lease) {
     return lease->waiting ? redlock_guards_may_not_vote(lease->group, redlock_group_now_ns(lease->group)) : 0;
 }
 
-/* Takes a vote of the current round. */
-static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
+/* Takes a vote of the current round. A plain lock pays for no call. */
+__attribute__((always_inline)) static inline void take_vote(struct redlock_lease *lease, unsigned node,
+                                                            const struct redlock_answer *answer) {
     struct redlock_group *group = lease->group;
     redlock_vote_kind vote = answer->vote;
     struct redlock_text *text = answer->fenced ? text_of(lease, answer) : answer->text, *why = NULL;
@@ -338,9 +345,28 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
     redlock_keys_heal_answered(&lease->core.keys, node, answer->vote);
 }
 
+/* A node's answer to a take of slots. What it gave counts once it is known that a quorum gave the
+ * same, or that no quorum did. */
+__attribute__((noinline)) static void take_slots(struct redlock_lease *lease, uint32_t round, unsigned node,
+                                                 struct redlock_answer answer) {
+    const bool is_open = round == lease->core.round && !redlock_handle_is_forgotten(lease);
+    if (is_open && answer.again && redlock_sending_again(lease, node, (enum redlock_again)answer.again)) {
+        return;
+    }
+    redlock_nodes now = redlock_slots_note(lease, node, &answer);
+    lease->group->statistics.votes_late += !is_open;
+    for (; now != 0 && round == lease->core.round && !redlock_handle_is_forgotten(lease); now &= now - 1) {
+        const unsigned at = redlock_nodes_first(now);
+        const struct redlock_answer vote = redlock_slots_vote(lease, at, at == node ? &answer : NULL, answer.read_ns);
+        take_vote(lease, at, &vote);
+    }
+}
+
 void redlock_votes_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
-    if (round != lease->core.round || redlock_handle_is_forgotten(lease)) {
+    if (lease->core.plan.slots && redlock_slots_is_take(lease, round)) {
+        take_slots(lease, round, node, *answer);
+    } else if (round != lease->core.round || redlock_handle_is_forgotten(lease)) {
         take_late(lease, round, node, answer);
     } else if (!answer->again || !redlock_sending_again(lease, node, (enum redlock_again)answer->again)) {
         take_vote(lease, node, answer);

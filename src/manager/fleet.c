@@ -42,10 +42,10 @@ static redlock_nodes send_to(struct redlock_fleet *fleet, redlock_nodes nodes, c
     return taken;
 }
 
-__attribute__((noinline, cold)) static void load_share(struct redlock_fleet *fleet, redlock_nodes nodes,
-                                                       unsigned kind) {
+__attribute__((noinline, cold)) static void load_rare(struct redlock_fleet *fleet, redlock_nodes nodes,
+                                                      unsigned reply_kind) {
     for (; nodes != 0; nodes &= nodes - 1) {
-        redlock_node_load_share(fleet->nodes[redlock_nodes_first(nodes)], kind);
+        redlock_node_load(fleet->nodes[redlock_nodes_first(nodes)], reply_kind);
     }
 }
 
@@ -117,9 +117,9 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock
     if (kind == REDLOCK_OP_WAIT) {
         return send_wait(fleet, nodes & ~last, bytes, size, message) | send_wait(fleet, last, bytes, size, message);
     }
-    if (message->shared | message->no_timeout) { /* few are */
-        if (kind & REDLOCK_KIND_SHARED) {
-            load_share(fleet, nodes, kind);
+    if (message->shared | message->slots | message->no_timeout) { /* few are */
+        if (kind & (REDLOCK_KIND_SHARED | REDLOCK_KIND_SLOTS)) {
+            load_rare(fleet, nodes, kind);
         }
         kind |= message->no_timeout ? REDLOCK_SERVER_NO_TIMEOUT : 0;
     }

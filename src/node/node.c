@@ -78,9 +78,10 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
     return redlock_requests_queue(server, bytes, size, entry);
 }
 
-void redlock_node_load_share(struct redlock_node *node, unsigned kind) {
-    if (!node->server.share_loaded && accepts(&node->server, kind)) {
-        redlock_requests_load_share(&node->server);
+void redlock_node_load(struct redlock_node *node, unsigned reply_kind) {
+    const unsigned rare = reply_kind & (REDLOCK_KIND_SHARED | REDLOCK_KIND_SLOTS);
+    if ((rare & ~(unsigned)node->server.loaded) && accepts(&node->server, reply_kind)) {
+        redlock_requests_load(&node->server, rare);
     }
 }
 

@@ -37,13 +37,9 @@ void redlock_node_delete(struct redlock_node *node, bool forked);
  */
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size,
                        const struct redlock_inflight_entry *entry);
-/* Before a request of REDLOCK_KIND_SHARED: loads its script, in front of the first on a connection
- * that accepts it. */
-void redlock_node_load_share(struct redlock_node *node, unsigned reply_kind);
-
-/* Before a request with REDLOCK_KIND_SHARED: its script goes in front of the first one, if the node
- * accepts that. */
-void redlock_node_load_share(struct redlock_node *node, unsigned kind);
+/* Before a request of REDLOCK_KIND_SHARED or REDLOCK_KIND_SLOTS: loads its script, in front of the
+ * first on a connection that accepts it. */
+void redlock_node_load(struct redlock_node *node, unsigned reply_kind);
 
 /*
  * Subscribes to the channel on a second connection, for good: it opens while the node is READY or

@@ -25,7 +25,7 @@ void redlock_phase_set(struct redlock_server *server, enum redlock_server_phase 
     server->succeeds = false;
     if (!redlock_server_is_up(server)) {
         server->form.deleting = REDLOCK_DELETING_SCRIPT; /* the next server may have no command */
-        server->share_loaded = false;
+        server->loaded = 0;
     }
 }
 

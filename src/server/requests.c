@@ -30,11 +30,12 @@ void redlock_requests_ping(struct redlock_server *server) {
     redlock_requests_say(server, (const char *[4]){"PING"});
 }
 
-void redlock_requests_load_share(struct redlock_server *server) {
-    assert(!server->share_loaded);
-    server->share_loaded = true; /* where that is not so, the answer is NOSCRIPT (R11) */
+void redlock_requests_load(struct redlock_server *server, unsigned kind) {
+    assert(kind == REDLOCK_KIND_SHARED || kind == REDLOCK_KIND_SLOTS);
+    server->loaded |= (uint16_t)kind; /* where that is not so, the answer is NOSCRIPT (R11) */
     if (!server->handshake.scripts_refused) {
-        const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE];
+        const struct redlock_script *script =
+            &redlock_rare_scripts[kind == REDLOCK_KIND_SHARED ? REDLOCK_RARE_SCRIPT_SHARE : REDLOCK_RARE_SCRIPT_SLOTS];
         redlock_requests_say(server, (const char *[4]){"SCRIPT", "LOAD", script->source});
     }
 }

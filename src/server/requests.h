@@ -41,9 +41,9 @@ __attribute__((always_inline)) static inline bool redlock_requests_queue(struct 
 void redlock_requests_say(struct redlock_server *server, const char *const words[4]);
 void redlock_requests_ping(struct redlock_server *server);
 
-/* The script of shared locks, in front of the first request that runs it. Who only writes need not
- * pay for it in the handshake. */
-void redlock_requests_load_share(struct redlock_server *server);
+/* The script of shared locks or of slots (REDLOCK_KIND_SHARED, REDLOCK_KIND_SLOTS), in front of the
+ * first request that runs it. Who has only locks need not pay for it in the handshake. */
+void redlock_requests_load(struct redlock_server *server, unsigned kind);
 
 /* The server has become ready: only now the timeouts of those that waited for that begin. */
 void redlock_requests_begin(struct redlock_server *server);

@@ -82,7 +82,7 @@ struct redlock_server {
     char holder_query_value[REDLOCK_TOKEN_SIZE_MAX];
     uint8_t holder_query_value_size; /* 0: none, or it is no token */
     bool holder_query_barred;        /* never ask this server again */
-    bool share_loaded;               /* it got SHARE on this connection */
+    uint16_t loaded;                 /* kinds of requests whose scripts it got on this connection */
     struct redlock_info info;        /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
     int64_t round_trip_ns; /* of the last reply; -1 for none */

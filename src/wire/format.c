@@ -8,6 +8,7 @@
 #include "core/number.h"
 #include "wire/resp.h"
 #include "wire/script.h"
+#include "wire/slots.h"
 
 /* Room for the headers and fixed words of any message, besides script, key and token. */
 #define FRAME_SIZE_MAX  384
@@ -62,10 +63,10 @@ static char *format_time(char *at) {
     return literal(at, command, sizeof command - 1);
 }
 
-/* Writes EVALSHA or EVAL (R11), the script, the number of keys, and the first, the lock. The caller
- * appends the other keys and the arguments. */
-static char *begin(char *at, const struct redlock_message *message, const struct redlock_script *script, size_t keys,
-                   size_t arguments) {
+/* Writes EVALSHA or EVAL (R11), the script, and the number of keys. The caller appends the keys and
+ * the arguments. */
+static char *begin_keys(char *at, const struct redlock_message *message, const struct redlock_script *script,
+                        size_t keys, size_t arguments) {
     assert(keys >= 1 && keys <= 9);
     static const char by_sha[] = "$7\r\nEVALSHA\r\n$40\r\n", by_source[] = "$4\r\nEVAL\r\n";
     const char count[] = {'\r', '\n', '$', '1', '\r', '\n', (char)('0' + keys), '\r', '\n'};
@@ -79,8 +80,13 @@ static char *begin(char *at, const struct redlock_message *message, const struct
         at = literal(at, by_sha, sizeof by_sha - 1);
         at = literal(at, script->sha1, REDLOCK_SHA1_SIZE);
     }
-    at = literal(at, count, sizeof count);
-    return format_lock(at, message);
+    return literal(at, count, sizeof count);
+}
+
+/* The same with the first key, the lock. */
+static char *begin(char *at, const struct redlock_message *message, const struct redlock_script *script, size_t keys,
+                   size_t arguments) {
+    return format_lock(begin_keys(at, message, script, keys, arguments), message);
 }
 
 static char *begin_script(char *at, const struct redlock_message *message, enum redlock_script_id id, size_t keys,
@@ -191,6 +197,48 @@ static char *format_release(char *at, const struct redlock_message *message) {
     return announced ? redlock_resp_integer(at, 1) : at;
 }
 
+static char *format_gate(char *at, const struct redlock_message *message) {
+    const struct redlock_gate *gate = message->gate;
+    if (!gate) {
+        return redlock_resp_integer(redlock_resp_bulk(redlock_resp_bulk(at, "", 0), "", 0), 0);
+    }
+    const size_t channel_size = strlen(gate->channel);
+    assert(channel_size <= REDLOCK_CHANNEL_SIZE_MAX && gate->token_size <= REDLOCK_TOKEN_SIZE_MAX);
+    at = redlock_resp_bulk(at, gate->token, gate->token_size);
+    at = redlock_resp_header(at, REDLOCK_ID_DIGITS + 1 + channel_size);
+    at = redlock_number_write(at, gate->id, REDLOCK_ID_DIGITS);
+    *at++ = ' ';
+    return redlock_resp_integer(literal(literal(at, gate->channel, channel_size), "\r\n", 2), gate->queue_ttl_ms);
+}
+
+static char *format_looks(char *at, const struct redlock_slots *slots) {
+    at = redlock_resp_integer(at, slots->limit);
+    at = redlock_resp_integer(at, slots->first);
+    return redlock_resp_integer(at, slots->window);
+}
+
+__attribute__((noinline)) static char *format_slots(char *at, const struct redlock_message *message) {
+    const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SLOTS];
+    const struct redlock_slots *slots = redlock_target_slots(message->target);
+    const bool all = !slots->taken || slots->others;
+    switch (message->operation) {
+    case REDLOCK_OP_ACQUIRE:
+        at = literal(format_token(begin(at, message, script, 1, 11), message), "$1\r\nt\r\n", 7);
+        at = format_looks(redlock_resp_integer(at, message->ttl_ms), slots);
+        at = redlock_resp_integer(at, slots->permits);
+        return format_gate(format_wait_suffix(at, message), message);
+    case REDLOCK_OP_RELEASE:
+        at = literal(format_token(begin(at, message, script, 1, all ? 7 : 4), message), "$1\r\ng\r\n", 7);
+        at = format_wait_suffix(redlock_slots_format(at, slots), message);
+        return all ? format_looks(at, slots) : at;
+    default:
+        at = format_token(begin(at, message, script, 1, message->timed ? 5 : 4), message);
+        at = literal(at, message->operation == REDLOCK_OP_HEAL ? "$1\r\nh\r\n" : "$1\r\nk\r\n", 7);
+        at = redlock_slots_format(redlock_resp_integer(at, message->ttl_ms), slots);
+        return message->timed ? redlock_resp_integer(at, 1) : at;
+    }
+}
+
 static char *format_inspect(char *at, const struct redlock_message *message) {
     const char *suffix = message->wait_suffix ? message->wait_suffix : "";
     const size_t suffix_size = strlen(suffix);
@@ -219,7 +267,8 @@ static char *format_list(char *at, const struct redlock_message *message) {
 
 static char *format_fence(char *at, const struct redlock_message *message) {
     assert(message->fence != 0);
-    at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
+    at = begin_keys(at, message, redlock_script_get(REDLOCK_SCRIPT_FENCE), 2, 3);
+    at = message->slots ? redlock_slots_format_key(at, message->target, 0) : format_lock(at, message);
     at = format_counter(at, message);
     at = format_token(at, message);
     at = format_number(at, message->fence);
@@ -255,6 +304,9 @@ __attribute__((noinline)) static char *format_wait(char *at, const struct redloc
 }
 
 char *redlock_format(char *at, const struct redlock_message *message, unsigned kind) {
+    if (kind & REDLOCK_KIND_SLOTS) {
+        return format_slots(at, message);
+    }
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         return format_acquire(at, message, kind);

@@ -52,6 +52,15 @@ struct redlock_place {
     bool takes;            /* also take the lock if it is free, and serve the queue */
 };
 
+/* We stand at the gate of some slots, and are told what gets free. */
+struct redlock_gate {
+    const char *token;
+    size_t token_size;
+    const char *channel; /* as in a place; "" for none */
+    uint32_t id;         /* comes back with what we are told */
+    int64_t queue_ttl_ms;
+};
+
 /* Which keys a LIST looks at. */
 struct redlock_page {
     uint64_t cursor;     /* of SCAN; 0 at first */
@@ -98,7 +107,8 @@ enum redlock_kind_flags {
     REDLOCK_KIND_HOLDER_QUERY = 0x40, /* ACQUIRE: with GET */
     REDLOCK_KIND_TWICE = 0x80,        /* and it has two replies: redlock_holder_query_judge() */
     REDLOCK_KIND_DELETING = 0x100,    /* RELEASE: by a command, not the script */
-    REDLOCK_KIND_SHARED = 0x200       /* ACQUIRE, EXTEND, HEAL: by SHARE */
+    REDLOCK_KIND_SHARED = 0x200,      /* ACQUIRE, EXTEND, HEAL: by SHARE */
+    REDLOCK_KIND_SLOTS = 0x400        /* ACQUIRE, EXTEND, HEAL, RELEASE: by SLOTS */
 };
 
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
@@ -107,6 +117,7 @@ struct redlock_message {
     bool by_source;                      /* REDLOCK_AGAIN_BY_SOURCE: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool by_try;                         /* RELEASE: who waits has marked the key */
+    bool slots;                          /* ACQUIRE, EXTEND, HEAL, RELEASE, FENCE: the target has some */
     struct redlock_form form;            /* that of these nodes, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */
@@ -121,6 +132,7 @@ struct redlock_message {
     union {
         const struct redlock_place *place; /* WAIT; `round` is its serial */
         const struct redlock_page *page;   /* LIST */
+        const struct redlock_gate *gate;   /* ACQUIRE of slots; NULL: we do not stand there */
     };
     enum redlock_handing handing; /* RELEASE; EXTEND of a shared lock: whom it may let in */
     int64_t now_ns;               /* when it is sent; at or before now */
@@ -132,9 +144,10 @@ struct redlock_message {
  * its token: redlock_holder_query_compared(). */
 enum redlock_named {
     REDLOCK_NAMED_NOT,
-    REDLOCK_NAMED_ONCE,     /* the only one: `holder` */
-    REDLOCK_NAMED_TWICE,    /* `first`, or the second: `holder` */
-    REDLOCK_NAMED_AFTER_NIL /* the second, and the first was nil */
+    REDLOCK_NAMED_ONCE,      /* the only one: `holder` */
+    REDLOCK_NAMED_TWICE,     /* `first`, or the second: `holder` */
+    REDLOCK_NAMED_AFTER_NIL, /* the second, and the first was nil */
+    REDLOCK_NAMED_SLOTS      /* no holder: a take gave what `holder` names */
 };
 
 /* In which form the same node may do what it did not. */
@@ -163,7 +176,8 @@ struct redlock_answer {
     bool ahead;    /* WAIT, DENIED: `holder` has no lock there, but is in line before us who read */
     /* INSPECT, GRANTED, WAIT, DENIED, and `named`: the value at the key, or one of those who read,
      * not terminated, valid during the call; WAIT: NULL if nobody keeps us out. LIST, GRANTED: the
-     * entries, for redlock_page_next(). Otherwise unset. */
+     * entries, for redlock_page_next(). ACQUIRE of slots, GRANTED: for redlock_slots_read().
+     * Otherwise unset. */
     const char *holder;
     size_t holder_size;
     /* NAMED_TWICE: likewise, in the first reply. INSPECT, GRANTED or DENIED: who reads or waits,

@@ -11,6 +11,7 @@
 #include "core/planted.h"
 #include "wire/error.h"
 #include "wire/page.h"
+#include "wire/slots.h"
 
 /* The latest time to accept from a node: in the year 2255. It still fits into nanoseconds. */
 #define SECONDS_MAX 9000000000
@@ -205,6 +206,42 @@ static inline bool read_extend(const struct redlock_reply *reply, unsigned kind,
     return true;
 }
 
+/* {1, slots, time}; {0, nil, time}: too few are free; {-1, token or nil, time}: others have the
+ * gate. */
+static bool read_take(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    const struct redlock_reply_value *element = reply->elements, *more = &element[1];
+    if (!redlock_reply_is_array(reply, 4) || !is_integer(&element[0], -1, 1) ||
+        !redlock_read_server_time(&element[2], &answer->clock.server_us)) {
+        return false;
+    }
+    if (element[0].integer == 1) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+        answer->named = REDLOCK_NAMED_SLOTS;
+        name_holder(answer, more);
+        return more->type == REDLOCK_REPLY_STRING;
+    }
+    const bool named = more->type == REDLOCK_REPLY_STRING;
+    answer->vote = REDLOCK_VOTE_DENIED;
+    answer->text = redlock_slots_refused(element[0].integer == 0, named ? more->bytes : NULL, named ? more->size : 0);
+    return named ? element[0].integer < 0 : more->type == REDLOCK_REPLY_NIL;
+}
+
+__attribute__((noinline)) static bool read_slots(const struct redlock_reply *reply, unsigned kind,
+                                                 struct redlock_answer *answer) {
+    switch (kind & REDLOCK_KIND_OPERATION) {
+    case REDLOCK_OP_ACQUIRE:
+        return read_take(reply, answer);
+    case REDLOCK_OP_EXTEND:
+        return read_extend(reply, kind, answer);
+    default:
+        if (!is_compared(&reply->value)) {
+            return false;
+        }
+        answer_compared(reply->value.integer, answer);
+        return true;
+    }
+}
+
 /* {cursor, entries, keys that could not be read}. */
 static bool read_list(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *element = reply->elements;
@@ -344,6 +381,9 @@ static bool read_seldom(const struct redlock_reply *reply, unsigned kind, struct
 bool redlock_read(unsigned kind, const struct redlock_reply *reply, struct redlock_answer *answer) {
     const enum redlock_operation operation = (enum redlock_operation)(kind & REDLOCK_KIND_OPERATION);
     const unsigned seldom = REDLOCK_KIND_TIMED | REDLOCK_KIND_SHARED;
+    if (kind & REDLOCK_KIND_SLOTS) {
+        return read_slots(reply, kind, answer);
+    }
     if (operation == REDLOCK_OP_ACQUIRE) {
         const bool fenced = (kind & REDLOCK_KIND_FENCED) != 0;
         return kind & REDLOCK_KIND_HOLDER_QUERY ? read_holder_query(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer)

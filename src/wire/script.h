@@ -14,12 +14,13 @@ enum redlock_script_id {
     REDLOCK_SCRIPT_COUNT
 };
 
-/* Scripts that no handshake loads for requests. LIST is sent by source. SHARE is loaded in front of
- * the first request that runs it. PROBE is of the handshake. */
+/* Scripts that no handshake loads for requests. LIST is sent by source. SHARE and SLOTS are loaded
+ * in front of the first request that runs them. PROBE is of the handshake. */
 enum redlock_rare_script_id {
     REDLOCK_RARE_SCRIPT_LIST,
     REDLOCK_RARE_SCRIPT_PROBE,
     REDLOCK_RARE_SCRIPT_SHARE,
+    REDLOCK_RARE_SCRIPT_SLOTS,
     REDLOCK_RARE_SCRIPT_COUNT
 };
 

@@ -11,12 +11,23 @@
  * that a lease is one allocation (570 bytes with five nodes and short names). Whoever must outlive
  * the owner copies it: there is nothing to count references for. */
 struct redlock_target {
-    uint16_t size;  /* of all of it */
-    uint8_t count;  /* of items: 1, so far */
-    bool announced; /* WAIT, RELEASE: nodes tell observers who holds it now (docs/waiting.md) */
+    uint16_t size; /* of all of it */
+    uint8_t count; /* of items: 1, so far */
+    /* WAIT, RELEASE: nodes tell observers who holds it now (docs/waiting.md) */
+    bool announced : 1;
+    bool has_slots : 1; /* behind the items: the key is that of their gate */
     struct redlock_target_item {
         uint16_t at, key_size; /* the key, terminated; from the beginning of the target */
     } items[];
+};
+
+/* Some of the slots of a name (docs/protocols.md, "Permits"). */
+struct redlock_slots {
+    uint16_t permits, limit; /* so many, of so many */
+    uint16_t first, window;  /* of the last take: where it began, and how many it looked at */
+    bool taken;              /* these: */
+    bool others;             /* RELEASE: all that the take looked at, but not these */
+    uint16_t numbers[];
 };
 
 /* The size of a target of one item. */
@@ -37,6 +48,22 @@ static inline struct redlock_target *redlock_target_make(void *room, const char 
     memcpy(key + prefix_size, name, name_size);
     key[key_size] = '\0';
     return target;
+}
+
+/* With slots, whose keys end with a mark and this many digits at most. */
+#define REDLOCK_SLOT_MARK   '#'
+#define REDLOCK_SLOT_DIGITS 4
+
+static inline size_t redlock_target_slots_size(unsigned permits) {
+    return permits == 0 ? 0 : sizeof(struct redlock_slots) + permits * sizeof(uint16_t);
+}
+
+/* Moves the key of a target that was just made, and puts these slots before it. It has room for
+ * redlock_target_slots_size() more. */
+void redlock_target_add_slots(struct redlock_target *target, unsigned permits, unsigned limit);
+
+static inline struct redlock_slots *redlock_target_slots(const struct redlock_target *target) {
+    return (struct redlock_slots *)(uintptr_t)(target->items + 1);
 }
 
 /* The key of the first item; with the prefix. */

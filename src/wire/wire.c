@@ -10,6 +10,21 @@
 #include "wire/holder_query.h"
 #include "wire/read.h"
 
+/* A take tells the time in any case. */
+__attribute__((noinline, cold)) static unsigned kind_of_slots(const struct redlock_message *message) {
+    const unsigned operation = message->operation, timed = message->timed ? REDLOCK_KIND_TIMED : 0;
+    switch (message->operation) {
+    case REDLOCK_OP_EXTEND:
+        return operation | REDLOCK_KIND_SLOTS | timed;
+    case REDLOCK_OP_ACQUIRE:
+    case REDLOCK_OP_HEAL:
+    case REDLOCK_OP_RELEASE:
+        return operation | REDLOCK_KIND_SLOTS;
+    default:
+        return operation;
+    }
+}
+
 static unsigned shared_of(const struct redlock_message *message) {
     return message->shared ? REDLOCK_KIND_SHARED : 0;
 }
@@ -18,6 +33,9 @@ static unsigned kind_of(const struct redlock_message *message) {
     static const unsigned holder_queries[REDLOCK_HOLDER_QUERY_COUNT] = {
         0, REDLOCK_KIND_HOLDER_QUERY | REDLOCK_KIND_TWICE, REDLOCK_KIND_HOLDER_QUERY};
     const unsigned operation = message->operation, timed = message->timed ? REDLOCK_KIND_TIMED : 0;
+    if (message->slots) {
+        return kind_of_slots(message);
+    }
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         if (message->fence != 0) {

@@ -18,7 +18,7 @@ static_assert(0 REDLOCK_ERROR_MAP(REDLOCK_X) == 16, "give redlock::errc the new 
 #define ENDS_WITH(type, member)                                                                                        \
     static_assert(sizeof(type) - offsetof(type, member) <= sizeof(void *), #type " has grown")
 ENDS_WITH(redlock_manager_options, loops);
-ENDS_WITH(redlock_acquire_options, mode);
+ENDS_WITH(redlock_acquire_options, slots);
 ENDS_WITH(redlock_election_options, expiring_ms);
 ENDS_WITH(redlock_election_event, remaining_ms);
 ENDS_WITH(redlock_tls_options, verify);
@@ -93,6 +93,9 @@ TEST(the_options_have_the_defaults_of_c) {
     assert_int_equal(lock.expiring_ms, acquire.lock.expiring_ms);
     assert_true(lock.on_expiring == nullptr);
     assert_is(lock.mode, acquire.lock.mode);
+    assert_int_equal(lock.permits, acquire.lock.permits);
+    assert_int_equal(lock.limit, acquire.lock.limit);
+    assert_ptr_equal(lock.slots, acquire.lock.slots);
     assert_int_equal(asked.reentrant, acquire.reentrant);
     assert_int_equal(asked.owner, acquire.owner);
 
@@ -144,12 +147,19 @@ TEST(set_options_reach_c) {
     acquire.lock_delay = 1min;
     acquire.expiring = 5s;
     acquire.mode = redlock::mode::shared;
+    const std::uint32_t slots[] = {4, 2};
+    acquire.permits = 2;
+    acquire.limit = 5;
+    acquire.slots = slots;
     redlock::milliseconds told{0};
     const auto on_expiring = [&told](redlock::lease_view, redlock::milliseconds remaining) { told = remaining; };
     acquire.on_expiring = on_expiring;
     const redlock_acquire_options lock = redlock::detail::to_c(acquire);
     assert_int_equal(lock.expiring_ms, 5000);
     assert_is(lock.mode, REDLOCK_SHARED);
+    assert_int_equal(lock.permits, 2);
+    assert_int_equal(lock.limit, 5);
+    assert_ptr_equal(lock.slots, slots);
     lock.on_expiring(nullptr, 4321, lock.expiring_data);
     assert_int_equal(told.count(), 4321);
     redlock::election_options election;

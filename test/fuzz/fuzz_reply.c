@@ -9,6 +9,7 @@
 #include "wire/holder_query.h"
 #include "wire/page.h"
 #include "wire/push.h"
+#include "wire/slots.h"
 #include "wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -69,6 +70,16 @@ static void check_shared(unsigned kind, const struct redlock_reply *reply) {
     }
 }
 
+/* What is read of them are as many as were asked for, in the order of the look, and none twice. */
+static void check_slots(const struct redlock_answer *answer) {
+    const struct redlock_slots slots = {.permits = 2, .limit = 10, .first = 8, .window = 5};
+    uint16_t numbers[2];
+    if (redlock_slots_read(&slots, answer->holder, answer->holder_size, numbers)) {
+        assert(numbers[0] < 10 && numbers[1] < 10);
+        assert((numbers[0] + 2) % 10 < (numbers[1] + 2) % 10 && (numbers[1] + 2) % 10 < 5);
+    }
+}
+
 static void check_acquired(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
     const bool timed = (kind & REDLOCK_KIND_TIMED) != 0;
     if (kind & REDLOCK_KIND_HOLDER_QUERY) {
@@ -85,6 +96,11 @@ static void check_acquired(unsigned kind, const struct redlock_reply *reply, con
 static void check_granted(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
     if (kind & REDLOCK_KIND_SHARED) {
         check_shared(kind, reply);
+        return;
+    }
+    if (kind == TAKE) {
+        check_array(reply, 4, 1);
+        check_slots(answer);
         return;
     }
     switch (redlock_wire_operation(kind)) {
@@ -123,7 +139,8 @@ static void check_granted(unsigned kind, const struct redlock_reply *reply, cons
 
 /* An answer has a counter or a clock only if the reply has it and the request asked for it. */
 static void check_told(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
-    const bool timed = (kind & REDLOCK_KIND_TIMED) || kind == REDLOCK_OP_TIME || kind == REDLOCK_OP_WAIT;
+    const bool timed =
+        (kind & REDLOCK_KIND_TIMED) || kind == REDLOCK_OP_TIME || kind == REDLOCK_OP_WAIT || kind == TAKE;
     const bool fencing = (kind & REDLOCK_KIND_FENCED) || kind == REDLOCK_OP_FENCE;
     const bool known = answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED;
     assert((answer->clock.server_us > 0) == (timed && known) && answer->clock.server_us >= 0);

@@ -57,6 +57,30 @@ KIT_TEST(a_writer_becomes_a_reader) {
     kit_expect_no_keys();
 }
 
+KIT_TEST(so_many_have_permits) {
+    redlock_client *first = kit_client(NODE_TIMEOUT_MS), *second = kit_client(NODE_TIMEOUT_MS);
+    redlock_client_acquire_options options = kit_options(20000, 0);
+    redlock_lease *leases[3] = {NULL};
+    uint32_t slots[2];
+    options.lock.permits = 2;
+    options.lock.limit = 3;
+    assert_is(redlock_client_acquire(first, "r", &options, &leases[0], NULL), REDLOCK_OK);
+    assert_int_equal(redlock_lease_slots(leases[0], slots, 2), 2);
+    assert_is(redlock_client_acquire(second, "r", &options, &leases[1], NULL), REDLOCK_ERR_CONTENDED);
+    options.lock.permits = 1;
+    assert_is(redlock_client_acquire(second, "r", &options, &leases[1], NULL), REDLOCK_OK);
+    assert_is(redlock_client_extend(first, leases[0], 20000, NULL), REDLOCK_OK);
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    (void)snprintf(token, sizeof token, "%s", redlock_lease_token(leases[0]));
+    assert_is(redlock_client_forget(first, leases[0]), REDLOCK_OK);
+    options.lock.permits = 2;
+    options.lock.slots = slots;
+    assert_is(redlock_client_adopt(second, "r", token, &options.lock, &leases[2]), REDLOCK_OK);
+    assert_is(redlock_client_release(second, leases[2], NULL), REDLOCK_OK);
+    assert_is(redlock_client_release(second, leases[1], NULL), REDLOCK_OK);
+    kit_expect_no_keys();
+}
+
 KIT_TEST(a_rival_is_refused_with_the_votes) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options options = kit_options(20000, 0);

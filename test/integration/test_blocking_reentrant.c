@@ -46,6 +46,14 @@ CLIENT_TEST(only_the_last_release_releases) {
     kit_expect_no_keys();
 }
 
+CLIENT_TEST(a_reentrant_lease_has_no_permits) {
+    redlock_client_acquire_options options = reentrant(0, 0);
+    redlock_lease *lease = NULL;
+    options.lock.permits = 1;
+    options.lock.limit = 2;
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+}
+
 static int acquire_to(redlock_client *client, redlock_mode mode, redlock_lease **lease) {
     redlock_client_acquire_options options = reentrant(0, REDLOCK_WAIT_FOREVER);
     options.lock.mode = mode;

@@ -30,8 +30,8 @@ target_link_libraries(beat PRIVATE redlock_flags)
 
 set(tool_environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>
   SLOW_EXEC=$<TARGET_FILE:slow_exec> REDLOCK_PROXY=$<TARGET_FILE:redlock_proxy_program> BEAT=$<TARGET_FILE:beat>)
-foreach(name usage options locks holder change list list_many metrics far clear keep shared nodes_file reload
-    completion systemd kubernetes run elect loss reach takeover silent blocked faults fence guard
+foreach(name usage options locks holder change list list_many metrics far clear keep shared bundles permits
+    nodes_file reload completion systemd kubernetes run elect loss reach takeover silent blocked faults fence guard
     fencing terminal tls rights writes)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool;waiting" SKIP_RETURN_CODE 77

@@ -49,7 +49,8 @@ done
 # What a user needs comes first.
 is 'the first options of run' "$("$t" run --help | sed -n '/^options:$/,/^$/p' | grep -oE -- '^.{6}--[a-z-]+' |
     grep -oE -- '--.*' | tr '\n' ' ')" \
-    '--nodes --ttl --wait --shared --contended-status --at-least --max-time --grace --fence --lock-delay --holder '
+    "--nodes --ttl --wait --shared --permits --contended-status --at-least --max-time --grace --fence --lock-delay \
+--holder "
 expect 0 "$t" --help
 says "$out" '^usage: redlock'
 says "$out" 'acquire RESOURCE'
@@ -118,7 +119,6 @@ bad 'downgrade needs a RESOURCE and a TOKEN' -n $some downgrade r
 bad 'downgrade has no option --shared' -n $some downgrade --shared r token
 bad 'acquire has no option --grace' -n $some acquire --grace 1s r
 bad 'one RESOURCE, but got 0' -n $some acquire
-bad 'one RESOURCE, but got 2' -n $some acquire a b
 bad 'RESOURCE has 0 bytes; it must have 1 to 1024;' -n $some acquire ''
 bad 'RESOURCE has 0 bytes; it must have 1 to 1024;' -n $some status ''
 bad 'RESOURCE has 1025 bytes; it must have 1 to 1024;' -n $some acquire "$(printf 'x%.0s' {1..1025})"
@@ -131,8 +131,8 @@ bad 'TOKEN has a fencing token behind it: give the first word alone, as in \$\{l
     release r "0123456789abcdef0123456789abcdef@web-3:4711 1795167037123456007"
 bad 'needs the new time to live: -t TTL' -n $some extend r token
 bad 'RESOURCE and a command' -n $some run
-bad "one RESOURCE, then '--'" -n $some run r
-bad "run takes one RESOURCE before '--', but there are 'a' and 'b';" -n $some run a b -- true
+bad "needs a RESOURCE, then '--'" -n $some run r
+bad "an election has one RESOURCE, but there are 'a' and 'b';" -n $some elect a b -- true
 # The options of the command are not ours, and not to be repeated.
 for words in 'true' 'tar -czf x' 'tar -t x' 'mysql --password=hunter2' 'ls -v' 'ls --help'; do
     # shellcheck disable=SC2086 # the words of a command line
@@ -143,7 +143,7 @@ bad "run takes '--' before the command: redlock run r -- tar …; see" -n $some 
 never_says "$err" hunter2
 bad "command after '--'" -n $some run r --
 bad "command after '--'" -n $some run -- r --
-bad "one RESOURCE, then '--'" -n $some run -- r true
+bad "needs a RESOURCE, then '--'" -n $some run -- r true
 bad 'elect needs a RESOURCE and a command' -n $some elect
 bad "elect takes '--' before the command: redlock elect r -- ./serve …; see" -n $some elect r ./serve -p 80
 bad "elect needs a command after '--'" -n $some elect r --
@@ -162,7 +162,7 @@ bad "--no-warn 'job': it must be settings, all or none; see" -n $some run --no-w
 bad "--order 'job': it must be fair or none; see" -n $some acquire --order job
 bad "--restart-guard 'job': it must be off, observed or strict; see" -n $some release --restart-guard job token
 took='; the word behind --holder is the value of that option; see'
-bad "run needs one RESOURCE, .*$took" -n $some run --holder hunter2 -- true
+bad "run needs a RESOURCE, .*$took" -n $some run --holder hunter2 -- true
 never_says "$err" hunter2
 bad "run needs a RESOURCE and a command.*$took" -n $some run --holder job
 bad "acquire needs one RESOURCE, but got 0$took" -n $some acquire --holder job
@@ -282,8 +282,8 @@ for words in '-q -n nonsense://host status --json' '--json lock r' '--nope --jso
     objects "$err"
     json '.error == "INVALID" and (.message | test("see redlock.* --help$"))' "$err"
 done
-expect 64 "$t" run r ls -- --json
-says "$err" "^redlock: run takes one RESOURCE before '--'"
+expect 64 "$t" elect r ls -- --json
+says "$err" "^redlock: an election has one RESOURCE"
 # Too few descriptors for a loop.
 expect 71 bash -c "exec 3>&-; ulimit -n 4; exec '$t' -n 127.0.0.1:1 run job -- true"
 says "$err" '^redlock: cannot open what an event loop needs: Too many open files \(see ulimit -n\)$'

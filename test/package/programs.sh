@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Every block of a document in one language (c or cpp) is a program that does what the document
-# says, on three servers in place of 127.0.0.1:7001 to 7003: it ends with 0, and prints these words
+# says, on three servers in place of 127.0.0.1:7001 to 7003: it ends with 0, and prints its words
 # among its lines, in this order. As a control, it does not where there are no servers.
 #
-# programs.sh DOCUMENT LANGUAGE WORD…
+# programs.sh DOCUMENT LANGUAGE WORDS… : those of each program
 set -euo pipefail
 
 document=$1 language=$2
@@ -23,7 +23,7 @@ awk -v dir="$work" -v language="$language" '
 ' "$document"
 shopt -s nullglob
 programs=("$work"/*."$language")
-((${#programs[@]} >= 1)) || { echo "$document: no program was found"; exit 1; }
+((${#programs[@]} == $#)) || { echo "$document: there are ${#programs[@]} programs, and words for $#"; exit 1; }
 start_nodes
 
 # runs PROGRAM WORD… : it does what it should.
@@ -38,12 +38,14 @@ runs() {
 }
 
 for program in "${programs[@]}"; do
+    read -ra words <<<"$1"
+    shift
     for n in 1 2 3; do sed -i "s/127\.0\.0\.1:700$n/${nodes[n - 1]}/" "$program"; done
     "${build[@]}" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${flags[@]}" -I"$REDLOCK_SOURCE/include" \
         -o "${program%.*}" "$program" -L"$REDLOCK_BUILD/src" -lredlock -lev -Wl,-rpath,"$REDLOCK_BUILD/src"
-    runs "${program%.*}" "$@" || { echo "failed: $(head -n 1 "$program")"; exit 1; }
+    runs "${program%.*}" "${words[@]}" || { echo "failed: $(head -n 1 "$program")"; exit 1; }
 done
 for pid in "${pids[@]}"; do kill -KILL "$pid"; done
 limit=2
-! runs "${programs[0]%.*}" "$@" >/dev/null || { echo "control failed: it runs without servers"; exit 1; }
+! runs "${programs[0]%.*}" >/dev/null || { echo "control failed: it runs without servers"; exit 1; }
 echo "${#programs[@]} programs of $document do what they should"

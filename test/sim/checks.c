@@ -24,13 +24,31 @@ void sim_violation(struct sim_world *world, const char *checker, const char *for
     SIM_TRACE(world, "VIOLATION (%s): %s", checker, world->violation);
 }
 
-/* Until when the node will have the token; 0: it has not. */
-static int64_t backs_until(const struct sim_node *node, const char *token) {
-    int64_t until_ns = 0;
-    for (unsigned k = 0; k < node->fake.key_count; k++) {
-        const struct fake_key *key = &node->fake.keys[k];
-        until_ns = key->used && key->gone_ns > until_ns && sim_key_has(key, token) ? key->gone_ns : until_ns;
-    }
+/* Whether the key is that of this slot. */
+static bool is_slot(const struct fake_key *key, unsigned slot) {
+    return key->name_size >= 2 && key->name[key->name_size - 2] == '#' &&
+           key->name[key->name_size - 1] == (char)('0' + slot);
+}
+
+/* Until when the node will have the token, at the slot that ends first; 0: it has not. */
+static int64_t has_until(const struct sim_node *node, const char *token, uint32_t slots) {
+    int64_t least_ns = SIM_NEVER;
+    unsigned slot = 0;
+    do {
+        int64_t until_ns = 0;
+        for (unsigned k = 0; k < node->fake.key_count; k++) {
+            const struct fake_key *key = &node->fake.keys[k];
+            const bool counts = slots == 0 || is_slot(key, slot);
+            until_ns =
+                counts && key->used && key->gone_ns > until_ns && sim_key_has(key, token) ? key->gone_ns : until_ns;
+        }
+        least_ns = (slots == 0 || (slots >> slot & 1) != 0) && until_ns < least_ns ? until_ns : least_ns;
+    } while (slots >> ++slot != 0);
+    return least_ns;
+}
+
+static int64_t backs_until(const struct sim_node *node, const char *token, uint32_t slots) {
+    int64_t until_ns = has_until(node, token, slots);
     until_ns = sim_reads_until(node, token, until_ns);
     /* The node lost the key, but until then guards keep it from voting for anybody else. */
     for (unsigned k = 0; k < node->ghost_count; k++) {
@@ -46,7 +64,8 @@ static int64_t backed_until(struct sim_world *world, const struct sim_lease *lea
     const redlock_nodes nodes = world->profile.clock_guard ? sim_backing_nodes(world, lease) : redlock_nodes_all(asked);
     int64_t latest_ns[SIM_NODES_MAX + 1] = {0}; /* the longest first */
     for (unsigned i = 0; i < asked; i++) {
-        const int64_t until_ns = (nodes & REDLOCK_NODE(i)) != 0 ? backs_until(&world->nodes[i], lease->token) : 0;
+        const int64_t until_ns =
+            (nodes & REDLOCK_NODE(i)) != 0 ? backs_until(&world->nodes[i], lease->token, lease->slots) : 0;
         unsigned k = i;
         for (; k > 0 && latest_ns[k - 1] < until_ns; k--) {
             latest_ns[k] = latest_ns[k - 1];
@@ -74,7 +93,7 @@ static void check_backing(struct sim_world *world, const struct sim_lease *lease
     const int64_t until = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS);
     redlock_nodes nodes = 0;
     for (unsigned i = 0; i < asked; i++) {
-        nodes |= backs_until(&world->nodes[i], lease->token) >= until ? REDLOCK_NODE(i) : 0;
+        nodes |= backs_until(&world->nodes[i], lease->token, lease->slots) >= until ? REDLOCK_NODE(i) : 0;
     }
     if (redlock_nodes_count(nodes) < quorum) {
         sim_violation(world, "backing",
@@ -131,9 +150,26 @@ static void check_exclusion(struct sim_world *world, const struct sim_lease *lea
     *holder = lease;
 }
 
+/* No slot is that of two, so there are never more than the limit. */
+static void check_permits(struct sim_world *world, const struct sim_lease *lease,
+                          const struct sim_lease *holders[SIM_LIMIT_MAX]) {
+    for (unsigned slot = 0; slot < SIM_LIMIT_MAX; slot++) {
+        if ((lease->slots >> slot & 1) == 0) {
+            continue;
+        }
+        if (holders[slot] != NULL || slot >= world->profile.limit) {
+            const struct sim_lease *other = holders[slot] != NULL ? holders[slot] : lease;
+            sim_violation(world, "permits", "clients %u (%.8s) and %u (%.8s) both hold slot %u of '%s', of %u",
+                          other->client, sim_name(other->token), lease->client, sim_name(lease->token), slot,
+                          sim_resource_name(lease->resource), world->profile.limit);
+        }
+        holders[slot] = lease;
+    }
+}
+
 /* A lease that its callback has reported. */
 static void check_held(struct sim_world *world, const struct sim_client *client, struct sim_lease *lease,
-                       const struct sim_lease **holders) {
+                       const struct sim_lease **holders, const struct sim_lease *slots[][SIM_LIMIT_MAX]) {
     if (client->ahead_until_ns > world->now_ns) {
         lease->ends_ns = 0; /* it may be extended in that future moment */
         return;
@@ -161,21 +197,26 @@ static void check_held(struct sim_world *world, const struct sim_client *client,
         if (!is_sure) {
             check_backing(world, lease, validity_ms);
         }
-        check_exclusion(world, lease, &holders[lease->resource]);
+        if (lease->slots != 0) {
+            check_permits(world, lease, slots[lease->resource]);
+        } else {
+            check_exclusion(world, lease, &holders[lease->resource]);
+        }
     }
 }
 
 void sim_check(struct sim_world *world) {
     const struct sim_lease *holders[SIM_RESOURCES_MAX] = {NULL};
+    const struct sim_lease *of_slots[SIM_RESOURCES_MAX][SIM_LIMIT_MAX] = {{NULL}};
     const unsigned clients = world->profile.clients, slots = world->profile.slots;
     for (unsigned i = 0; i < clients; i++) {
         const struct sim_client *client = &world->clients[i];
         for (unsigned slot = 0; slot < slots && client->group != NULL; slot++) {
             struct sim_lease *lease = client->slots[slot].lease;
             if (lease != NULL && lease->held) {
-                check_held(world, client, lease, holders);
+                check_held(world, client, lease, holders, of_slots);
                 if (lease->other != NULL) {
-                    check_held(world, client, lease->other, holders);
+                    check_held(world, client, lease->other, holders, of_slots);
                 }
             }
         }
@@ -282,7 +323,8 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
         sim_violation(world, "result", "a cancelled acquire of client %u ended with OK", client->index);
     }
     check_votes(call, result);
-    if (call->kind == SIM_CALL_ACQUIRE && !call->both) {
+    /* Nodes give slots, or none; and several are no single acquire. */
+    if (call->kind == SIM_CALL_ACQUIRE && !call->both && !call->permits) {
         sim_reason_check(call, code);
     }
     check_message(world, result);
@@ -295,7 +337,10 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     bool needed = world->profile.one_hung && first.kind == REDLOCK_VOTE_GRANTED;
     bool in_line = call->kind == SIM_CALL_ACQUIRE && code == REDLOCK_OK &&
                    sim_ticket(redlock_lease_token(redlock_result_lease(result))) != 0;
-    bool quick = !needed && !in_line && redlock_result_attempts(result) == 1 && call->kind <= SIM_CALL_RELEASE;
+    /* The numbers of others with permits rise meanwhile, again and again. */
+    const bool races = world->profile.limit > 0 && call->fencing;
+    bool quick =
+        !needed && !in_line && !races && redlock_result_attempts(result) == 1 && call->kind <= SIM_CALL_RELEASE;
     /* A token may have to be written back. A command that finds a mark leaves the lock to the
      * script. */
     int64_t trips = call->fencing || (call->kind == SIM_CALL_RELEASE && sim_deletes(world)) ? 2 : 1;
@@ -304,6 +349,7 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     const bool other_reads = lease != NULL ? lease->other != NULL && lease->other->reads : call->other_reads;
     const bool reads = (lease != NULL ? lease->reads : call->reads) || other_reads;
     trips += reads ? 1 + 2 * call->fencing : 0;
+    trips += world->profile.limit > 0; /* SLOTS, too */
     if (world->profile.calm && !world->profile.waking && quick && code == REDLOCK_OK &&
         took > 2 * trips * world->profile.delay_max_ns + SIM_MS) {
         sim_violation(world, "latency", "a request of client %u took %.3f ms, though no node in its quorum was slow",

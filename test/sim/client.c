@@ -109,7 +109,7 @@ static struct sim_bytes *bytes_of(struct sim_client *client, redlock_nodes nodes
     bytes->round = message->round;
     bytes->sent_ns = client->step_ns;
     bytes->ttl_ms = message->ttl_ms;
-    bytes->stale_ms = message->place != NULL ? message->place->stale_ms : 0;
+    bytes->stale_ms = message->operation == REDLOCK_OP_WAIT ? message->place->stale_ms : 0;
     bytes->resource = message->target != NULL &&
                       redlock_target_key(message->target)[redlock_target_key_size(message->target) - 1] == '2';
     bytes->size = (uint32_t)size;

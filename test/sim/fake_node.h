@@ -9,7 +9,7 @@
 
 #include "wire/reply.h"
 
-#define FAKE_KEYS_MAX  16
+#define FAKE_KEYS_MAX  32
 #define FAKE_SETS_MAX  16  /* two for each queue */
 #define FAKE_PARTS_MAX 512 /* of all sets: two for each waiter */
 #define FAKE_NAME_MAX  32
@@ -46,6 +46,9 @@ struct fake_part {
     int64_t good_until_ms, ttl_ms, serial;
     char id[FAKE_ID_MAX]; /* digits */
     char channel[FAKE_VALUE_MAX];
+    /* Of who stands at a gate: `ticket` is how many slots he wants, `take` the token of that. */
+    uint8_t gate_size, take_size;
+    char gate[FAKE_VALUE_MAX], take[FAKE_VALUE_MAX];
 };
 
 struct fake_node {

@@ -342,7 +342,7 @@ static bool is_too_short(unsigned id, size_t keys, size_t count) {
     static const size_t need[] = {
         [REDLOCK_SCRIPT_RELEASE] = 2, [REDLOCK_SCRIPT_EXTEND] = 3, [REDLOCK_SCRIPT_INSPECT] = 2,
         [REDLOCK_SCRIPT_ACQUIRE] = 6, [REDLOCK_SCRIPT_FENCE] = 5,  [REDLOCK_SCRIPT_WAIT] = 12,
-        [FAKE_SCRIPT_SHARE] = 6};
+        [FAKE_SCRIPT_SHARE] = 6,      [FAKE_SCRIPT_SLOTS] = 5};
     const bool counts = id == REDLOCK_SCRIPT_ACQUIRE || id == FAKE_SCRIPT_SHARE;
     bool one_key = !counts && id != REDLOCK_SCRIPT_FENCE && id != REDLOCK_SCRIPT_WAIT;
     return count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||
@@ -393,6 +393,9 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         break;
     case FAKE_SCRIPT_SHARE:
         run_share(node, a, keys, reply);
+        break;
+    case FAKE_SCRIPT_SLOTS:
+        fake_slots_run(node, a, count, reply);
         break;
     case REDLOCK_SCRIPT_WAIT:
         fake_queue_wait(node, a, count > 12, reply);

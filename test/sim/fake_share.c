@@ -7,8 +7,9 @@
 #include "fake_queue.h"
 
 const struct redlock_script *fake_script_get(unsigned id) {
-    return id == FAKE_SCRIPT_SHARE ? &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE]
-                                   : redlock_script_get((enum redlock_script_id)id);
+    return id == FAKE_SCRIPT_SHARE   ? &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE]
+           : id == FAKE_SCRIPT_SLOTS ? &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SLOTS]
+                                     : redlock_script_get((enum redlock_script_id)id);
 }
 
 bool fake_reads(const char *token, size_t size) {

@@ -44,9 +44,10 @@ int64_t fake_ttl(const struct fake_node *node, const struct fake_key *key);
 void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
                      struct fake_reply *reply);
 
-/* The script that no connection loads has a number behind those of the others. */
+/* The scripts that no handshake loads have numbers behind those of the others. */
 #define FAKE_SCRIPT_SHARE REDLOCK_SCRIPT_COUNT
-#define FAKE_SCRIPT_COUNT (REDLOCK_SCRIPT_COUNT + 1)
+#define FAKE_SCRIPT_SLOTS (REDLOCK_SCRIPT_COUNT + 1)
+#define FAKE_SCRIPT_COUNT (REDLOCK_SCRIPT_COUNT + 2)
 const struct redlock_script *fake_script_get(unsigned id);
 
 bool fake_holds(const struct fake_key *key, const struct sim_argument *value);
@@ -60,6 +61,9 @@ int64_t fake_may_read(struct fake_node *node, const struct sim_argument *a, cons
 /* If that is 1: does it. False if the server refuses it, with the reply. */
 bool fake_read(struct fake_node *node, const struct sim_argument *a, const struct sim_argument *v, int64_t ttl_ms,
                struct fake_reply *reply);
+/* --- fake_slots.c --- */
+/* a: gate, token, what, and its arguments, `count` of them. */
+void fake_slots_run(struct fake_node *node, const struct sim_argument *a, size_t count, struct fake_reply *reply);
 /* --- fake_release.c --- */
 /* a: lock, token, suffix or none, and more up to `count`: with four, it looks into the queue,
  * marked or not; with five, it announces. `handing`: enum redlock_handing, or a time to leave the

@@ -28,8 +28,8 @@ static void check_fences(struct sim_world *world, const struct sim_grant *a, con
 }
 
 static void check_delay(struct sim_world *world, const struct sim_grant *earlier, const struct sim_grant *grant) {
-    if (earlier->ended || earlier->resource != grant->resource || earlier->promised_ns <= grant->answered_ns ||
-        (earlier->reads && grant->reads)) {
+    if (earlier->ended || earlier->resource != grant->resource || !sim_collide(earlier->slots, grant->slots) ||
+        earlier->promised_ns <= grant->answered_ns || (earlier->reads && grant->reads)) {
         return;
     }
     sim_violation(world, "delay", "client %u (%.8s) has '%s' %.3f ms before the lock delay of client %u (%.8s) is over",
@@ -47,6 +47,7 @@ void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease) {
                                 .resource = lease->resource,
                                 .fenced = call->fencing,
                                 .reads = lease->reads,
+                                .slots = lease->slots,
                                 .fence = redlock_lease_item_fence(lease->handle, lease->item),
                                 .asked_ns = call->asked_ns,
                                 .answered_ns = call->client->step_ns};
@@ -90,9 +91,9 @@ void sim_grant_extended(const struct sim_call *call, const struct sim_lease *lea
     for (unsigned i = 0; i < world->grant_count && grant != NULL; i++) {
         const struct sim_grant *other = &world->grants[i];
         /* A node in both quorums had the other key first, then this key. Extensions set no key. */
-        if (other != grant && other->resource == grant->resource && !(lease->reads && other->reads) &&
-            other->asked_ns > grant->answered_ns && other->answered_ns < call->asked_ns &&
-            !was_set_after(world, grant, other)) {
+        if (other != grant && other->resource == grant->resource && sim_collide(other->slots, grant->slots) &&
+            !(lease->reads && other->reads) && other->asked_ns > grant->answered_ns &&
+            other->answered_ns < call->asked_ns && !was_set_after(world, grant, other)) {
             sim_violation(world, "takeover",
                           "client %u extended '%s' (%.8s), which client %u (%.8s) had been granted since",
                           call->client->index, sim_resource_name(grant->resource), sim_name(grant->token),

@@ -85,7 +85,7 @@ static const struct fake_part *next_in(const struct fake_node *fake, const struc
 
 /* Whether this token is that of the place, or was. Only tokens of this size have a ticket. */
 static bool is_of(const struct sim_place *place, const char *token, size_t size) {
-    size -= sim_token_reads(token, size);
+    size -= sim_token_says(token, size);
     return size == SIM_TOKEN_SIZE && token[SIM_TICKET_SIZE + 1] == (char)('0' + place->client) &&
            sim_ticket(token) == place->ticket;
 }

@@ -88,6 +88,11 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_BUNDLE_LEAVES_PREFIX] = "bundle-leaves-prefix",
     [REDLOCK_BUG_BUNDLE_LOSES_ONE] = "bundle-loses-one",
     [REDLOCK_BUG_BUNDLE_FIRST_DEADLINE] = "bundle-first-deadline",
+    [REDLOCK_BUG_PERMITS_ANY_SLOTS] = "permits-any-slots",
+    [REDLOCK_BUG_PERMITS_OTHERS_STAY] = "permits-others-stay",
+    [REDLOCK_BUG_PERMITS_GATE_STAYS] = "permits-gate-stays",
+    [REDLOCK_BUG_PERMITS_GATE_RESTS] = "permits-gate-rests",
+    [REDLOCK_BUG_PERMITS_ONE_SLOT] = "permits-one-slot",
     [REDLOCK_BUG_DELETE_FINAL] = "delete-final",
     [REDLOCK_BUG_HEAL_OUTLIVES] = "heal-outlives",
     [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
@@ -135,6 +140,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_SHARED_LOADED] = "shared-loaded",
     [SIM_CONTROL_BUNDLES] = "bundles",
     [SIM_CONTROL_BUNDLES_LOADED] = "bundles-loaded",
+    [SIM_CONTROL_PERMITS] = "permits",
     [SIM_CONTROL_SPEC] = "spec",
 };
 

@@ -37,6 +37,11 @@ void sim_forget_token(struct sim_world *world, const char *token);
 /* Whether this set is a lock that some read. */
 bool sim_is_read(const struct fake_key *set);
 /* Whether the token has the lock at the node, alone or with others. */
+#define SIM_LIMIT_MAX 4 /* permits of a resource */
+/* Whether both cannot be held at once, if they are of one resource. */
+static inline bool sim_collide(uint32_t slots, uint32_t others) {
+    return (slots | others) == 0 || (slots & others) != 0;
+}
 bool sim_node_has(struct sim_world *world, unsigned node, unsigned resource, const char *token);
 /* Its user does not need it alone any more. */
 void sim_lease_reads(struct sim_lease *lease);

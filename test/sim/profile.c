@@ -109,6 +109,7 @@ static void draw_trust(struct sim_world *world) {
         break;
     case SIM_CONTROL_SHARED:
     case SIM_CONTROL_BUNDLES:
+    case SIM_CONTROL_PERMITS:
         profile->trust = world->seed % 2 == 0 ? SIM_TRUSTED : SIM_GUARDED;
         break;
     case SIM_CONTROL_MIXED: /* both ways of mixing */
@@ -292,6 +293,7 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_MISQUOTED:
     case SIM_CONTROL_SHARED:
     case SIM_CONTROL_BUNDLES:
+    case SIM_CONTROL_PERMITS:
     case SIM_CONTROL_SPEC:
         break;
     }

@@ -40,6 +40,7 @@ struct sim_profile {
     bool same_digits;
     unsigned readers;        /* so many percent of those who acquire only read */
     unsigned bundles;        /* so many percent want both resources at once */
+    unsigned limit;          /* all acquires are of permits: so many there are; 0: of locks */
     bool heal;               /* as they should be */
     bool crowd;              /* many wait for one resource, and who has it releases it soon, */
     bool holds_long;         /* or keeps it */
@@ -106,6 +107,7 @@ enum sim_control {
     SIM_CONTROL_SHARED_LOADED,  /* Nor here: likewise, as in LOADED. */
     SIM_CONTROL_BUNDLES,        /* Nor here: many want two resources at once. */
     SIM_CONTROL_BUNDLES_LOADED, /* Nor here: likewise, as in LOADED. */
+    SIM_CONTROL_PERMITS,        /* Nor here: resources have permits. */
     SIM_CONTROL_SPEC,           /* Nothing is broken: only what spec/Lock.tla has, too, happens. */
     SIM_CONTROL_MISQUOTED       /* an answer reaches its client as another one */
 };

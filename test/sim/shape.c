@@ -102,6 +102,14 @@ static void draw_bundles(struct sim_profile *profile, struct sim_random *random)
     profile->resources = 2;
 }
 
+/* Limits are small, so many wait. */
+static void draw_permits(struct sim_profile *profile, struct sim_random *random) {
+    profile->limit = 1 + sim_random_below(random, SIM_LIMIT_MAX);
+    if (sim_random_percent(random, 60)) {
+        sim_shape_crowd(profile, random);
+    }
+}
+
 void sim_shape_draw(struct sim_world *world) {
     struct sim_profile *profile = &world->profile;
     struct sim_random *random = &world->random;
@@ -133,6 +141,8 @@ void sim_shape_draw(struct sim_world *world) {
         draw_shared(profile, random);
     } else if (world->control == SIM_CONTROL_BUNDLES) {
         draw_bundles(profile, random);
+    } else if (world->control == SIM_CONTROL_PERMITS) {
+        draw_permits(profile, random);
     } else if (world->control == SIM_CONTROL_SPEC) {
         sim_spec_draw(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {

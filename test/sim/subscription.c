@@ -212,7 +212,9 @@ static void hand(struct sim_node *node, struct sim_client *client, const char *p
         return;
     }
     sim_token_set(token, read.token, read.token_size);
-    sim_line_served(world, index, token);
+    if (read.round != 0 || read.seal == 0) { /* else who stands at a gate is told of a slot */
+        sim_line_served(world, index, token);
+    }
     SIM_TRACE(world, "node %u → client %u: '%.*s' is handed to %.8s, round %u", index, client->index,
               (int)read.key_size, read.key, sim_name(token), read.round);
     if (world->phase == SIM_ACTIVE && sim_random_permille(&world->random, world->profile.stall_permille)) {

@@ -7,7 +7,7 @@
 #include "wire/script.h"
 #include "wire/wire.h"
 
-#define COMMANDS 6000
+#define COMMANDS 7000
 #define SEED     UINT64_C(20260)
 #define WAIT_MS  20000
 
@@ -25,7 +25,8 @@ static const char *const tokens[] = {"0123456789abcdef0123456789abcdef",
                                      "v123456789abcdef0123456789abcdef",
                                      "00000000000000aa0123456789abcdef0123456789abcdecs",
                                      "00000000000000ab0123456789abcdef0123456789abcdefs",
-                                     "g123456789abcdef0123456789abcdefs"};
+                                     "g123456789abcdef0123456789abcdefs",
+                                     "00000000000000ab0123456789abcdef0123456789abcdefp"};
 #define READING 5
 #define TOKENS  (sizeof tokens / sizeof *tokens)
 
@@ -99,6 +100,55 @@ static void ask_as(enum redlock_operation operation, const char *key) {
     message.fence = message.fence > REDLOCK_FENCE_MAX ? REDLOCK_FENCE_MAX : message.fence;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &(unsigned){0}));
+}
+
+/* Of four slots of the lock; at this gate, if not NULL. */
+static void ask_slots_as(enum redlock_operation operation, const char *key, const char *at) {
+    const struct redlock_gate gate = {.token = at,
+                                      .token_size = at == NULL ? 0 : strlen(at),
+                                      .channel = sim_random_percent(&rng, 70) ? HEARD : "redlock:nobody",
+                                      .id = (uint32_t)sim_random_below(&rng, 1000),
+                                      .queue_ttl_ms = 3 * TTL_LEAST_MS};
+    const char *token = pick(tokens, 3);
+    uint16_t room[64];
+    struct redlock_target *target = redlock_target_make(room, "", 0, key, strlen(key));
+    redlock_target_add_slots(target, 1 + (unsigned)sim_random_below(&rng, 2), 4);
+    struct redlock_slots *slots = redlock_target_slots(target);
+    slots->first = (uint16_t)sim_random_below(&rng, 4);
+    slots->window = (uint16_t)(2 + sim_random_below(&rng, 3));
+    slots->taken = operation == REDLOCK_OP_EXTEND || operation == REDLOCK_OP_HEAL || sim_random_percent(&rng, 50);
+    slots->others = sim_random_percent(&rng, 30);
+    slots->numbers[0] = (uint16_t)sim_random_below(&rng, 4);
+    slots->numbers[slots->permits - 1] = (uint16_t)sim_random_below(&rng, 4);
+    const struct redlock_message message = {.operation = operation,
+                                            .slots = true,
+                                            .by_source = sim_random_percent(&rng, 30),
+                                            .timed = sim_random_percent(&rng, 50),
+                                            .target = target,
+                                            .token = token,
+                                            .token_size = strlen(token),
+                                            .wait_suffix = REDLOCK_WAIT_SUFFIX,
+                                            .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS),
+                                            .gate = at == NULL ? NULL : &gate};
+    char bytes[REDLOCK_WIRE_SIZE_MAX];
+    ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &(unsigned){0}));
+}
+
+static void ask_slots(void) {
+    static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_ACQUIRE, REDLOCK_OP_EXTEND,
+                                                        REDLOCK_OP_HEAL, REDLOCK_OP_RELEASE};
+    ask_slots_as(operations[sim_random_below(&rng, 5)], pick(keys, 4), NULL);
+}
+
+/* Somebody stands there, takes some, and is told what gets free. */
+static void ask_gate(void) {
+    const char *key = pick(keys, 4), *at = sim_random_percent(&rng, 80) ? tokens[TOKENS - 1] : pick(tokens, TOKENS);
+    ask_both("SET", key, at, "PX", "400000");
+    for (unsigned i = 0; i < 10; i++) {
+        const bool takes = sim_random_percent(&rng, 40);
+        ask_slots_as(takes ? REDLOCK_OP_ACQUIRE : REDLOCK_OP_RELEASE, key,
+                     takes && sim_random_percent(&rng, 60) ? at : NULL);
+    }
 }
 
 static void ask_operation(void) {
@@ -261,6 +311,10 @@ static void ask_stream(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         if (sim_random_percent(&rng, 60)) {
             ask_operation();
+        } else if (sim_random_percent(&rng, 12)) {
+            ask_slots();
+        } else if (sim_random_percent(&rng, 3)) {
+            ask_gate();
         } else if (sim_random_percent(&rng, 8)) {
             ask_line();
         } else {

@@ -55,9 +55,14 @@ static inline bool sim_token_reads(const char *bytes, size_t size) {
     return (size == SIM_PLAIN_SIZE + 1 || size == SIM_TOKEN_SIZE + 1) && bytes[size - 1] == 's';
 }
 
+/* Whether something follows the digits: it reads, or has a gate. */
+static inline bool sim_token_says(const char *bytes, size_t size) {
+    return sim_token_reads(bytes, size) || (size == SIM_TOKEN_SIZE + 1 && bytes[size - 1] == 'p');
+}
+
 static inline void sim_token_set(char token[SIM_TOKEN_SIZE], const char *bytes, size_t size) {
     memset(token, 0, SIM_TOKEN_SIZE);
-    size -= sim_token_reads(bytes, size);
+    size -= sim_token_says(bytes, size);
     memcpy(token, bytes, size < SIM_TOKEN_SIZE ? size : SIM_TOKEN_SIZE);
 }
 
@@ -67,7 +72,7 @@ static inline bool sim_is_dead(const char *token) {
 }
 
 static inline bool sim_key_has(const struct fake_key *key, const char *token) {
-    const size_t size = sim_token_size(token), has = key->value_size - sim_token_reads(key->value, key->value_size);
+    const size_t size = sim_token_size(token), has = key->value_size - sim_token_says(key->value, key->value_size);
     /* Most differ in their last digit. */
     return has == size && (size == 0 || key->value[size - 1] == token[size - 1]) &&
            memcmp(key->value, token, size) == 0;

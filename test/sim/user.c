@@ -46,6 +46,11 @@ struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, re
     const char *token = redlock_lease_item_token(handle, item);
     sim_token_set(lease->token, token, strlen(token));
     lease->reads = lease->says = sim_token_reads(token, strlen(token));
+    uint32_t slots[SIM_LIMIT_MAX];
+    const size_t count = redlock_lease_slots(handle, slots, SIM_LIMIT_MAX);
+    for (size_t i = 0; i < count; i++) {
+        lease->slots |= 1U << slots[i];
+    }
     return lease;
 }
 
@@ -97,6 +102,12 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     if (world->profile.readers > 0 && sim_random_percent(random, world->profile.readers)) {
         options->mode = REDLOCK_SHARED;
     }
+    if (world->profile.limit > 0) {
+        options->limit = world->profile.limit;
+        options->permits = probe                            ? options->limit
+                           : sim_random_percent(random, 70) ? 1
+                                                            : 1 + sim_random_below(random, options->limit);
+    }
     options->expiring_ms = probe || call->both ? 0 : sim_draw_expiring_ms(world, options->ttl_ms);
     options->on_expiring = options->expiring_ms > 0 ? sim_on_expiring : NULL;
     options->expiring_data = client;
@@ -104,6 +115,7 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     call->fencing = options->fencing;
     call->reads = options->mode == REDLOCK_SHARED;
     call->other_reads = call->both && world->profile.readers > sim_random_below(random, 100);
+    call->permits = (uint8_t)options->permits;
     call->fair = options->order == REDLOCK_ORDER_FAIR && options->wait_timeout_ms != 0;
     call->lock_delay_ms = options->lock_delay_ms;
     call->ttl_ms = options->ttl_ms;
@@ -112,10 +124,14 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     call->capped = options->auto_extend_max_ms > 0;
     /* A fencing token may have to be written back; each script may be sent again by source, and a
      * SET without GET; and guards wait for the first connections. */
-    int64_t trips =
-        1 + (call->reads || call->other_reads ? 4 : 2) * options->fencing +
-        (options->fencing || call->reads || call->other_reads || world->profile.clock_guard || sim_names(world)) +
-        sim_is_guarded(world);
+    int64_t trips = 1 +
+                    (call->permits                      ? 8
+                     : call->reads || call->other_reads ? 4
+                                                        : 2) *
+                        options->fencing +
+                    (options->fencing || call->reads || call->other_reads || call->permits ||
+                     world->profile.clock_guard || sim_names(world)) +
+                    sim_is_guarded(world);
     call->wait_ms = options->wait_timeout_ms;
     call->within_ns = options->wait_timeout_ms < 0
                           ? SIM_NEVER
@@ -187,7 +203,7 @@ void sim_user_extend(struct sim_lease *lease) {
                 sim_lease_reads(lease->other);
             }
         }
-        call->within_ns *= lease->reads ? 2 : 1; /* by the source of its script */
+        call->within_ns *= lease->reads || lease->slots ? 2 : 1; /* by the source of its script */
         lease->ttl_ms = ttl_ms < lease->ttl_ms ? ttl_ms : lease->ttl_ms;
         return;
     }
@@ -296,6 +312,10 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     options.on_expiring = options.expiring_ms > 0 ? sim_on_expiring : NULL;
     options.expiring_data = client;
     options.mode = lease->reads ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
+    uint32_t slots[SIM_LIMIT_MAX];
+    options.permits = (uint32_t)redlock_lease_slots(lease->handle, slots, SIM_LIMIT_MAX);
+    options.limit = options.permits > 0 ? world->profile.limit : 0;
+    options.slots = options.permits > 0 ? slots : NULL;
     char token[sizeof lease->token + 1];
     (void)snprintf(token, sizeof token, "%s%s", lease->token, lease->says ? "s" : "");
     redlock_lease *handle = NULL;

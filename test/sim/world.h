@@ -242,8 +242,9 @@ struct sim_lease {
     bool extending; /* a caller's extend is pending */
     /* Another client has a handle for the same token: what that one does is no bug. */
     bool shared;
-    bool reads; /* others who read may hold the lock, too; */
-    bool says;  /* and its token says so */
+    bool reads;     /* others who read may hold the lock, too; */
+    bool says;      /* and its token says so */
+    uint32_t slots; /* bit i: of permits, it has slot i */
     int64_t lock_delay_ms;
     /* When that was seen, and what its client had been paused for by then. */
     int64_t expired_ns, expired_paused_ns;
@@ -272,6 +273,7 @@ struct sim_call {
     bool done, cancelled, probe;
     bool auto_extend, has_on_lost, capped, fencing, fair, reads;
     bool both, other_reads; /* a bundle of this resource and the other one */
+    uint8_t permits;        /* so many; 0: a lock */
     int64_t ttl_ms, lock_delay_ms, expiring_ms;
     int64_t since_ns, since_paused_ns; /* true time */
     int64_t asked_ns;                  /* likewise, whatever came later */
@@ -286,6 +288,7 @@ struct sim_grant {
     uint8_t client, resource;
     bool fenced, ended; /* ended: released by somebody */
     bool reads;
+    uint32_t slots;
     uint64_t fence;
     int64_t asked_ns, answered_ns; /* true time */
     /* With its lock delay, nobody else may be granted it until then. */

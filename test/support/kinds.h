@@ -26,14 +26,45 @@
 #define READ_ON     (EXTEND | REDLOCK_KIND_SHARED)
 #define READ_ON_AT  (EXTENDED | REDLOCK_KIND_SHARED)
 #define READ_AGAIN  (HEAL | REDLOCK_KIND_SHARED)
-#define EXTENDED    (EXTEND | REDLOCK_KIND_TIMED)
-#define DELETING    (RELEASE | REDLOCK_KIND_DELETING)
+/* SLOTS */
+#define TAKE       (SET | REDLOCK_KIND_SLOTS)
+#define KEEP       (EXTEND | REDLOCK_KIND_SLOTS)
+#define KEEP_AT    (EXTENDED | REDLOCK_KIND_SLOTS)
+#define TAKE_AGAIN (HEAL | REDLOCK_KIND_SLOTS)
+#define GIVE       (RELEASE | REDLOCK_KIND_SLOTS)
+#define EXTENDED   (EXTEND | REDLOCK_KIND_TIMED)
+#define DELETING   (RELEASE | REDLOCK_KIND_DELETING)
 
 /* The first is no request of a group. */
-static const unsigned kinds[] = {REDLOCK_OP_NONE, SET,        EXTEND,    RELEASE, INSPECT,     FENCING,    TIME,
-                                 WAITING,         LISTING,    HEAL,      FENCED,  TIMED,       BOTH,       NAMED,
-                                 NAMED_TWICE,     EXTENDED,   DELETING,  READ,    READ_FENCED, READ_TIMED, READ_BOTH,
-                                 READ_ON,         READ_ON_AT, READ_AGAIN};
+static const unsigned kinds[] = {REDLOCK_OP_NONE,
+                                 SET,
+                                 EXTEND,
+                                 RELEASE,
+                                 INSPECT,
+                                 FENCING,
+                                 TIME,
+                                 WAITING,
+                                 LISTING,
+                                 HEAL,
+                                 FENCED,
+                                 TIMED,
+                                 BOTH,
+                                 NAMED,
+                                 NAMED_TWICE,
+                                 EXTENDED,
+                                 DELETING,
+                                 READ,
+                                 READ_FENCED,
+                                 READ_TIMED,
+                                 READ_BOTH,
+                                 READ_ON,
+                                 READ_ON_AT,
+                                 READ_AGAIN,
+                                 TAKE,
+                                 KEEP,
+                                 KEEP_AT,
+                                 TAKE_AGAIN,
+                                 GIVE};
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 

@@ -55,6 +55,22 @@ static void stop_hearing(void *ctx, const struct redlock_channel *channel) {
     fake->left++;
 }
 
+static void note_slots(const struct redlock_message *message, struct fake_sent *sent) {
+    const struct redlock_slots *slots = redlock_target_slots(message->target);
+    assert_true(message->target->has_slots && slots->permits <= FAKE_SLOTS_MAX);
+    sent->slots = (struct fake_slots){.permits = slots->permits,
+                                      .limit = slots->limit,
+                                      .first = slots->first,
+                                      .window = slots->window,
+                                      .taken = slots->taken,
+                                      .others = slots->others};
+    memcpy(sent->slots.numbers, slots->numbers, slots->permits * sizeof *slots->numbers);
+    if (message->operation == REDLOCK_OP_ACQUIRE && message->gate) {
+        sent->gate = *message->gate;
+        memcpy(sent->gate_token, sent->gate.token, sent->gate.token_size);
+    }
+}
+
 static redlock_nodes send_message(void *ctx, redlock_nodes nodes, struct redlock_message *message) {
     struct fake_env *fake = ctx;
     const redlock_nodes taken = nodes & ~fake->refusing;
@@ -89,6 +105,9 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, struct redlock
             sent->keys = message->page->count;
             strcpy(sent->pattern, message->page->pattern);
             sent->others = message->page->others;
+        }
+        if (message->slots) {
+            note_slots(message, sent);
         }
         assert_true(message->token_size < sizeof sent->token);
         if (message->target != NULL) {

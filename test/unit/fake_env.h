@@ -8,6 +8,15 @@
 
 #define FAKE_SENT_MAX 4096
 
+#define FAKE_SLOTS_MAX 4
+
+/* As in struct redlock_slots; `permits` is 0 without. */
+struct fake_slots {
+    uint16_t permits, limit, first, window;
+    bool taken, others;
+    uint16_t numbers[FAKE_SLOTS_MAX];
+};
+
 /* One message at one node, waiting for the test's answer. */
 struct fake_sent {
     unsigned node;
@@ -30,6 +39,9 @@ struct fake_sent {
     uint32_t keys;              /* likewise */
     char pattern[64];           /* likewise */
     bool others;                /* likewise */
+    struct fake_slots slots;    /* of a message about some */
+    struct redlock_gate gate;   /* of a take; its channel is NULL if it stands at none */
+    char gate_token[REDLOCK_TOKEN_SIZE_MAX + 1];
     char key[64];
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
 };

@@ -3,7 +3,7 @@ redlock_test_archive(redlock_test_io core base loop wire server node)
 target_link_libraries(redlock_test_io PUBLIC redlock_libev redlock_tls PkgConfig::HIREDIS redlock_test
   Threads::Threads)
 
-foreach(name text argument cause wire read page push reply script address info handshake proof inflight outbox
+foreach(name text argument cause wire read slots page push reply script address info handshake proof inflight outbox
   connection random siphash linked resolve loop poll)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_io)

@@ -340,8 +340,8 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
 }
 
 bool peer_queue(struct peer *peer, const char *bytes, unsigned reply_kind, uint32_t round, int64_t now_ns) {
-    if (reply_kind & REDLOCK_KIND_SHARED) {
-        redlock_node_load_share(peer->node, reply_kind);
+    if (reply_kind & (REDLOCK_KIND_SHARED | REDLOCK_KIND_SLOTS)) {
+        redlock_node_load(peer->node, reply_kind);
     }
     return redlock_node_send(
         peer->node, bytes, strlen(bytes),

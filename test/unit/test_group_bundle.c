@@ -739,6 +739,9 @@ BUNDLE_TEST(what_is_refused_says_so) {
     options.mode = REDLOCK_SHARED;
     assert_refused(items, 1, "mode is SHARED; each item has its own");
     options = default_options();
+    options.permits = options.limit = 1;
+    assert_refused(items, 1, "permits are of one resource: redlock_acquire()");
+    options = default_options();
     options.ttl_ms = 0;
     assert_refused(items, 1, "ttl_ms is 0; it must be 1 to 2147483647");
     options = default_options();

@@ -269,7 +269,7 @@ FRESH_TEST(forgotten_scripts_are_loaded_again) {
 /* As the fleet does. */
 static bool send_shared(uint32_t round) {
     const unsigned kind = REDLOCK_OP_ACQUIRE | REDLOCK_KIND_SHARED;
-    redlock_node_load_share(peer.node, kind);
+    redlock_node_load(peer.node, kind);
     return peer_send_as(&peer, "s", kind, round);
 }
 

@@ -228,6 +228,30 @@ static bool is_one_of(unsigned kind, const unsigned *list) {
     return false;
 }
 
+static void assert_take(const char *bytes, redlock_vote_kind vote, const char *expected) {
+    char text[512];
+    const struct redlock_answer answer = vote_of(TAKE, bytes, text);
+    assert_is(answer.vote, vote);
+    assert_string_equal(text, expected);
+    assert_true(answer.clock.server_us == TIME_US);
+}
+
+TEST(a_take_says_which_slots_or_why_none) {
+    static const char lock[] = "*4\r\n:-1\r\n$48\r\n0123456789abcdef" TOKEN "\r\n" A_TIME;
+    static const char gate[] = "*4\r\n:-1\r\n$49\r\n0123456789abcdef" TOKEN "p\r\n" A_TIME;
+    char text[512];
+    const struct redlock_answer answer = vote_of(TAKE, "*4\r\n:1\r\n$4\r\n17 3\r\n" A_TIME, text);
+    assert_is(answer.vote, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(answer.holder_size, 4);
+    assert_true(answer.clock.server_us == TIME_US && !answer.fenced && answer.counter == 0);
+    assert_take("*4\r\n:0\r\n$-1\r\n" A_TIME, REDLOCK_VOTE_DENIED, "too few slots are free");
+    assert_take("*4\r\n:-1\r\n$-1\r\n" A_TIME, REDLOCK_VOTE_DENIED, "others wait at the gate of the slots");
+    assert_take(gate, REDLOCK_VOTE_DENIED, "somebody stands at the gate of the slots");
+    assert_take(lock, REDLOCK_VOTE_DENIED, "its name is locked: that closes the gate of its slots");
+    assert_take("*4\r\n:-1\r\n$8\r\n(a zset)\r\n" A_TIME, REDLOCK_VOTE_DENIED,
+                "its name is read, or no lock: it can have no slots");
+}
+
 /* R20: never a vote, and never "surely not applied", but for those whose own it is. */
 TEST(what_a_message_cannot_get_is_unknown) {
     static const struct {
@@ -236,19 +260,22 @@ TEST(what_a_message_cannot_get_is_unknown) {
     } rows[] = {
         {"+OK\r\n", {SET, HEAL}},
         {"$-1\r\n", {SET, HEAL, NAMED}},
-        {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING, DELETING, READ, READ_ON, READ_AGAIN}},
-        {":0\r\n", {EXTEND, RELEASE, FENCING, DELETING, READ, READ_ON, READ_AGAIN}},
-        {":-1\r\n", {EXTEND, RELEASE, FENCING, READ, READ_ON, READ_AGAIN}},
+        {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING, DELETING, READ, READ_ON, READ_AGAIN, KEEP, TAKE_AGAIN, GIVE}},
+        {":0\r\n", {EXTEND, RELEASE, FENCING, DELETING, READ, READ_ON, READ_AGAIN, KEEP, TAKE_AGAIN, GIVE}},
+        {":-1\r\n", {EXTEND, RELEASE, FENCING, READ, READ_ON, READ_AGAIN, KEEP, TAKE_AGAIN, GIVE}},
         {"*2\r\n:0\r\n" COUNTER, {FENCED, READ_FENCED}},
         {"*2\r\n:0\r\n" NO_NUMBER, {FENCED, READ_FENCED}},
         {"*2\r\n:1\r\n" COUNTER, {READ_FENCED}},
         {"*2\r\n:-1\r\n" NO_NUMBER, {READ_FENCED}},
         {"*2\r\n:2\r\n" COUNTER, {FENCED, FENCING}},
-        {"*4\r\n:1\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT}},
-        {"*4\r\n:0\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT}},
-        {"*4\r\n:-1\r\n" NO_NUMBER A_TIME, {EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT}},
+        {"*4\r\n:1\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT, KEEP_AT}},
+        {"*4\r\n:0\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT, KEEP_AT, TAKE}},
+        {"*4\r\n:-1\r\n" NO_NUMBER A_TIME, {EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT, KEEP_AT, TAKE}},
         {"*4\r\n:0\r\n" COUNTER A_TIME, {BOTH, READ_BOTH}},
-        {"*4\r\n:1\r\n" COUNTER A_TIME, {READ_BOTH}},
+        {"*4\r\n:1\r\n" COUNTER A_TIME, {READ_BOTH, TAKE}},
+        {"*4\r\n:-1\r\n$1\r\na\r\n" A_TIME, {TAKE}},
+        {"*4\r\n:0\r\n$1\r\na\r\n" A_TIME, {0}},
+        {"*4\r\n:1\r\n:1\r\n" A_TIME, {0}},
         {"*4\r\n:2\r\n" COUNTER A_TIME, {BOTH}},
         {"*2\r\n" A_TIME, {TIME}},
         {"*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n", {INSPECT}},

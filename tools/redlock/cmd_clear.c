@@ -250,7 +250,8 @@ static void release_all(struct clear *clear) {
     for (size_t i = 0; i < clear->count && session->stop_signal == 0; i++) {
         struct token *token = &clear->tokens[i];
         redlock_lease *lease;
-        token->code = tool_session_adopt(session, token->text, &lease);
+        token->code = tool_session_adopt(
+            session, &(redlock_item){.resource = session->options->resource, .token = token->text}, 1, &lease);
         if (token->code == REDLOCK_OK) {
             token->code = tool_session_release(session, lease);
             token->released = session->result;

@@ -70,7 +70,7 @@ static void say_kept(const struct tool_session *session, const redlock_lease *le
         return; /* as after any success */
     }
     struct tool_json json = tool_json_begin(tool_words_line(options->words));
-    tool_json_string(&json, "kept", options->resource);
+    tool_report_name(&json, "kept", options);
     tool_json_number(&json, "remaining_ms", left_ms);
     tool_report_send(&json, options, TOOL_WORDS_INFO);
 }

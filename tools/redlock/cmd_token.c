@@ -1,4 +1,4 @@
-/* redlock extend, downgrade and release: for a lock of which only the token is known. */
+/* redlock extend, downgrade and release: for locks of which only the tokens are known. */
 #include "commands.h"
 
 #include "nodes.h"
@@ -12,7 +12,7 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
     if (session->stop_signal != 0) {
         return tool_session_stopped(session);
     }
-    int code = tool_session_adopt(session, session->options->token, lease);
+    int code = tool_session_adopt(session, session->options->items, session->options->item_count, lease);
     if (code != REDLOCK_OK) {
         return tool_report_code(session, code);
     }
@@ -23,16 +23,17 @@ static void print_success(const struct tool_session *session, const char *text, 
     const struct tool_options *options = session->options;
     if (options->json) {
         struct tool_json json = tool_json_begin(stdout);
-        tool_json_string(&json, "resource", options->resource);
-        tool_json_string(&json, "token", options->token);
+        tool_report_items(&json, options, NULL);
         if (validity_ms >= 0) {
             tool_json_number(&json, "validity_ms", validity_ms);
         }
         tool_report_votes(&json, session->result, false);
         tool_json_end(&json);
     } else if (!options->quiet) {
-        tool_print_safe(stdout, options->resource);
-        printf(": %s%s\n", text, validity_ms < 0 ? "" : TOOL_DURATION(validity_ms));
+        for (size_t i = 0; i < options->item_count; i++) {
+            tool_print_safe(stdout, options->items[i].resource);
+            printf(": %s%s\n", text, validity_ms < 0 ? "" : TOOL_DURATION(validity_ms));
+        }
     }
 }
 

@@ -13,9 +13,9 @@ static const char general[] =
     "nodes, more than half, has granted it. Dead or slow nodes in the minority do no harm.\n"
     "\n"
     "commands (redlock COMMAND --help tells more):\n"
-    "  run RESOURCE -- CMD …   take the lock, run CMD, renew the lock while CMD runs, release the lock\n"
+    "  run RESOURCE … -- CMD … take the locks, run CMD, renew them while CMD runs, release them\n"
     "  elect RESOURCE -- CMD … run CMD while we are the leader; campaign again after a loss\n"
-    "  acquire RESOURCE        take the lock and print its token\n"
+    "  acquire RESOURCE …      take the locks and print their tokens\n"
     "  extend RESOURCE TOKEN   let the lock live longer\n"
     "  downgrade RESOURCE TOKEN  let others read it, too, and nobody write\n"
     "  release RESOURCE TOKEN  release the lock\n"
@@ -86,7 +86,11 @@ static const char statuses[] =
     "                            (none); default: REDLOCK_ORDER, else fair\n"
 #define SHARED_OPTION                                                                                                  \
     "  -s, --shared              read: others who read may hold the lock, too, and nobody alone. All wait\n"           \
-    "                            in one order\n"
+    "                            in one order. With several: those behind it are read\n"
+#define PERMITS_OPTION                                                                                                 \
+    "      --permits K/L         take K of the L permits of RESOURCE: up to L are in use at once. All who\n"           \
+    "                            take some give the same L\n"
+#define SLOTS_OPTION "      --slots SLOT,…        the lock is of permits: the slots that acquire --permits printed\n"
 #define COUNTER_OPTIONS                                                                                                \
     "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"                \
     "                            REDLOCK_FENCE_SUFFIX, else :fence\n"                                                  \
@@ -101,16 +105,21 @@ static const char statuses[] =
     "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID " whose "\n"
 
 static const char run_help[] =
-    "usage: redlock run [-t TTL] [-w WAIT] [--shared] [OPTION…] RESOURCE -- CMD …\n"
+    "usage: redlock run [-t TTL] [-w WAIT] [--shared] [OPTION…] RESOURCE … -- CMD …\n"
     "\n"
     "Takes the lock, runs CMD, renews the lock while CMD runs, and releases it when CMD ends. CMD finds\n"
-    "REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE in its\n"
-    "environment. If the lease cannot be renewed, CMD's process group gets SIGTERM, and SIGKILL before\n"
-    "the lease ends. redlock passes HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP and CONT on.\n";
+    "REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE, and with\n"
+    "--permits REDLOCK_SLOTS in its environment. If the lease cannot be renewed, CMD's process group gets\n"
+    "SIGTERM, and SIGKILL before the lease ends. redlock passes HUP, INT, QUIT, TERM, USR1, USR2, ALRM,\n"
+    "WINCH, TSTP and CONT on.\n"
+    "\n"
+    "Of several RESOURCEs it takes all or none, and waits for others who want some of them without a\n"
+    "deadlock, in whatever order they are given. The variables then have a line for each.\n";
 
 static const char run_options[] =
     "  -t, --ttl TTL             time to live on the nodes, renewed at a third of it; default 30s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n" SHARED_OPTION
+        PERMITS_OPTION
     "  -E, --contended-status N  if others hold the lock, exit with N instead of 75 and print nothing\n"
     "      --at-least TIME       if CMD exits with 0, keep the lock until this long after it was taken,\n"
     "                            or for the ttl if that is longer: a job that several machines start\n"
@@ -171,14 +180,17 @@ static const char elect_tail[] =
     "         redlock elect --observe scheduler\n";
 
 static const char acquire_help[] =
-    "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] [--shared] [--fence] [OPTION…] RESOURCE\n"
+    "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] [--shared] [--fence] [OPTION…] RESOURCE …\n"
     "\n"
     "Takes the lock, prints its token and exits; with --fence it prints \"TOKEN FENCE\" on one line. The\n"
-    "lock stays until its ttl ends or until somebody releases it with the token.\n";
+    "lock stays until its ttl ends or until somebody releases it with the token. Of several RESOURCEs it\n"
+    "takes all or none, and prints a line for each, in their order. With --permits the slots follow\n"
+    "the token, as in \"TOKEN 3,17\".\n";
 
 static const char acquire_options[] =
     "  -t, --ttl TTL             time to live on the nodes; default 10s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n" SHARED_OPTION
+        PERMITS_OPTION
     "  -E, --contended-status N  if others hold the lock, exit with N (not 0) instead of 75 and print\n"
     "                            nothing\n"
     "      --fence               also ask for a fencing token, a number that rises with every lease\n"
@@ -197,15 +209,16 @@ static const char acquire_tail[] = "  75  others held the lock until the end of 
                                    "         token=${lock% *} fence=${lock#* }\n";
 
 static const char extend_help[] =
-    "usage: redlock extend -t TTL [--shared] RESOURCE TOKEN\n"
+    "usage: redlock extend -t TTL [--shared] RESOURCE … TOKEN …\n"
     "\n"
     "Lets the lock with this token live for TTL from now, and prints for how long it is valid at least.\n"
-    "It never shortens: a lock that lives longer already keeps its time. To end a lock, release it.\n";
+    "It never shortens: a lock that lives longer already keeps its time. To end a lock, release it. Of\n"
+    "several, the TOKENs stand behind the RESOURCEs, in the same order; if one is lost, all are.\n";
 
 static const char extend_options[] =
     "  -t, --ttl TTL             the new time to live on the nodes; required\n"
     "  -s, --shared              the lock was downgraded: its token does not say so, and without this it\n"
-    "                            would be lost\n"
+    "                            would be lost. With several: those behind it were\n" SLOTS_OPTION
     "      --lock-delay TIME     keep others out for this long after the ttl; give the same as to\n"
     "                            acquire; default 0\n";
 
@@ -214,7 +227,7 @@ static const char extend_tail[] = "  76  the lock is lost: it expired, or has an
                                   "example: redlock extend -t 1m deploy \"$token\"\n";
 
 static const char downgrade_help[] =
-    "usage: redlock downgrade [-t TTL] RESOURCE TOKEN\n"
+    "usage: redlock downgrade [-t TTL] RESOURCE … TOKEN …\n"
     "\n"
     "Lets others read the lock with this token, without a gap in which one of them could write. From now\n"
     "on it is held as with --shared, under the same token, and lives for TTL from now, or longer: extend\n"
@@ -230,13 +243,18 @@ static const char downgrade_tail[] = "  76  the lock is lost: it expired, or has
                                      "\n"
                                      "example: redlock downgrade -t 1m cache \"$token\"\n";
 
-static const char release_help[] = "usage: redlock release RESOURCE TOKEN\n"
-                                   "\n"
-                                   "Releases the lock with this token. It leaves a lock with another token alone.\n";
+static const char release_help[] =
+    "usage: redlock release RESOURCE … TOKEN …\n"
+    "\n"
+    "Releases the lock with this token. It leaves a lock with another token alone. Of several, the TOKENs\n"
+    "stand behind the RESOURCEs, in the same order.\n";
+
+static const char release_options[] = SLOTS_OPTION;
 
 static const char release_tail[] = "  76  the lock was lost before: it expired, or has another token\n"
                                    "\n"
-                                   "example: redlock release deploy \"$token\"\n";
+                                   "example: redlock release deploy \"$token\"\n"
+                                   "         redlock release alice bob $tokens\n";
 
 static const char clear_help[] =
     "usage: redlock clear [--yes] RESOURCE\n"
@@ -258,6 +276,7 @@ static const char clear_tail[] = "  75  the answer was not yes: nothing was done
 static const char status_help[] =
     "usage: redlock status [--all-ready] [OPTION…] [RESOURCE…]\n"
     "       redlock status --all | --match PATTERN [OPTION…]\n"
+    "       redlock status --limit L [OPTION…] RESOURCE …\n"
     "\n"
     "Shows each node: state, version, role, uptime, round trip, and what is wrong with it. For each\n"
     "RESOURCE it shows who holds it, or all who read it, on which nodes, for how much longer, and who\n"
@@ -268,6 +287,7 @@ static const char status_options[] =
     "                            and sets of such tokens, which some read\n"
     "      --match PATTERN       list the locks whose names match, as in 'lock:*', also those of other\n"
     "                            libraries: all strings with a ttl and up to 128 bytes\n"
+    "      --limit L             each RESOURCE has L permits: show which of them are taken, and by whom\n"
     "      --all-ready           exit with 68 if any node is not ready\n"
     "      --watch[=TIME]        show it again and again, every 2 s or every TIME, until a signal comes\n"
     "      --metrics             print metrics for Prometheus\n"
@@ -335,7 +355,7 @@ void tool_help_print(enum tool_command command) {
         [TOOL_ACQUIRE] = {acquire_help, acquire_options, acquire_more, acquire_tail},
         [TOOL_EXTEND] = {extend_help, extend_options, "", extend_tail},
         [TOOL_DOWNGRADE] = {downgrade_help, downgrade_options, "", downgrade_tail},
-        [TOOL_RELEASE] = {release_help, "", "", release_tail},
+        [TOOL_RELEASE] = {release_help, release_options, "", release_tail},
         [TOOL_CLEAR] = {clear_help, clear_options, "", clear_tail},
         [TOOL_STATUS] = {status_help, status_options, "", status_tail},
     };

@@ -132,6 +132,12 @@ struct tool_holders tool_holders_of(const redlock_result *result, size_t nodes, 
     return holders;
 }
 
+bool tool_holders_is_gate(const struct tool_holders *holders) {
+    const char *token = holders->token != NULL ? holders->token : "";
+    const size_t digits = strspn(token, "0123456789abcdef");
+    return digits == 48 && token[digits] == 'p';
+}
+
 const char *tool_mode_name(bool shared) {
     return shared ? "shared" : "exclusive";
 }

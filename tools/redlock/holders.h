@@ -52,6 +52,9 @@ struct tool_holders tool_holders_count(const struct tool_sight *sights, size_t n
 /* The same for an inspection, which owns the token; NULL if nothing is known. */
 struct tool_holders tool_holders_of(const redlock_result *result, size_t nodes, size_t quorum);
 
+/* Whether who holds it stands at a gate: he waits for permits of that name. */
+bool tool_holders_is_gate(const struct tool_holders *holders);
+
 /* "exclusive", "shared". */
 const char *tool_mode_name(bool shared);
 

@@ -44,13 +44,19 @@ int tool_operands_command(struct tool_options *options, const char *name) {
                           : tool_usage(options, "unknown command '%s'; the commands are " TOOL_COMMANDS, name);
 }
 
+bool tool_operands_goes_on(const struct tool_options *options, char **words) {
+    while (options->command == TOOL_RUN && *words != NULL && strcmp(*words, "--") != 0) {
+        words++;
+    }
+    return options->command == TOOL_RUN && *words != NULL;
+}
+
 /* Only the first word of the command is repeated: the others may hold a password. */
 int tool_operands_refuse(const struct tool_options *options, const char *resource, char **words) {
     const char *name = tool_command_name(options->command);
     for (char **word = words + 1; *word != NULL; word++) {
         if (strcmp(*word, "--") == 0) {
-            return tool_usage(options, "%s takes one RESOURCE before '--', but there are '%s' and '%s'", name, resource,
-                              *words);
+            return tool_usage(options, "an election has one RESOURCE, but there are '%s' and '%s'", resource, *words);
         }
     }
     const int length = (int)strcspn(*words, " \t\n");
@@ -137,8 +143,58 @@ static int check_resource(const struct tool_options *options, const char *resour
          ? ""                                                                                                          \
          : TOOL_TEXT(96, "; the word behind --%s is the value of that option", (options)->last_taker))
 
-/* run [RESOURCE] -- [RESOURCE --] CMD …, and the same for elect: the second form is for names that
- * begin with a dash. */
+static int check_resources(const struct tool_options *options) {
+    int status = 0;
+    for (size_t i = 0; i < options->item_count && status == 0; i++) {
+        const char *resource = options->items[i].resource;
+        status = check_resource(options, resource);
+        for (size_t j = 0; j < i && status == 0; j++) {
+            if (strcmp(options->items[j].resource, resource) == 0) {
+                status = tool_usage(options, "RESOURCE '%s' is given twice; it would wait for itself", resource);
+            }
+        }
+    }
+    return status;
+}
+
+static void write_name(struct tool_options *options) {
+    const size_t size = sizeof options->name;
+    size_t length = 0;
+    for (size_t i = 0; i < options->item_count; i++) {
+        const char *between = i == 0 ? "" : i + 1 < options->item_count ? "', '" : "' and '";
+        const size_t more = strlen(between) + strlen(options->items[i].resource);
+        if (i > 0 && length + more + sizeof "', …" > size) {
+            (void)snprintf(options->name + length, size - length, "', …");
+            return;
+        }
+        (void)snprintf(options->name + length, size - length, "%s%s", between, options->items[i].resource);
+        length += more;
+    }
+}
+
+/* The first operands are resources, and as many behind them their tokens, if `tokens`. */
+static int take_resources(struct tool_options *options, size_t count, bool tokens) {
+    if (count > REDLOCK_ITEMS_MAX) {
+        return tool_usage(options, "%zu RESOURCEs are more than a lease can have: %d", count, REDLOCK_ITEMS_MAX);
+    }
+    if (count > 1 && options->shared && options->shared_from >= count) {
+        return tool_usage(options, "--shared is for the RESOURCEs behind it: put it before those that are only read");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const bool reads = options->shared && (count == 1 || i >= options->shared_from);
+        options->items[i] = (redlock_item){.size = sizeof options->items[i],
+                                           .resource = options->operands[i],
+                                           .mode = reads ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE,
+                                           .token = tokens ? options->operands[count + i] : NULL};
+    }
+    options->item_count = count;
+    options->resource = options->items[0].resource;
+    options->token = options->items[0].token;
+    return check_resources(options);
+}
+
+/* run RESOURCE … -- CMD …, or -- RESOURCE -- CMD …, and the same for elect, with one: the second
+ * form is for a name that begins with a dash. */
 static int split_run(struct tool_options *options) {
     char **words = options->operands;
     size_t count = options->operand_count;
@@ -147,20 +203,22 @@ static int split_run(struct tool_options *options) {
         return tool_usage(options, "%s needs a RESOURCE and a command: redlock %s RESOURCE -- CMD …%s", name, name,
                           WHO_TOOK_IT(options));
     }
-    size_t command = 1;
+    size_t resources = 1, command = 1;
     if (options->dashes == 0 && count > 1 && strcmp(words[1], "--") == 0) {
         command = 2;
-    } else if (options->dashes != 1) {
-        return tool_usage(options, "%s needs one RESOURCE, then '--', then the command: redlock %s RESOURCE -- CMD …%s",
+    } else if (options->dashes < 1) {
+        return tool_usage(options, "%s needs a RESOURCE, then '--', then the command: redlock %s RESOURCE -- CMD …%s",
                           name, name, options->dashes == 0 ? WHO_TOOK_IT(options) : "");
+    } else {
+        resources = command = (size_t)options->dashes;
     }
     if (count == command) {
         return tool_usage(options, "%s needs a command after '--': redlock %s RESOURCE -- CMD …", name, name);
     }
-    options->resource = words[0];
+    const int status = take_resources(options, resources, false);
     options->operands = words + command;
     options->operand_count = count - command;
-    return 0;
+    return status;
 }
 
 /* "TOKEN FENCE", as acquire --fence prints them. */
@@ -186,8 +244,26 @@ static int take_one_resource(struct tool_options *options, const char *who) {
         return tool_usage(options, "%s needs one RESOURCE, but got %zu%s", who, options->operand_count,
                           options->operand_count == 0 ? WHO_TOOK_IT(options) : "");
     }
-    options->resource = options->operands[0];
-    return 0;
+    return take_resources(options, 1, false);
+}
+
+/* A RESOURCE and its TOKEN, or several, and then the TOKENs in the same order. */
+static int take_tokens(struct tool_options *options) {
+    const size_t count = options->operand_count;
+    int status = 0;
+    if (count < 2) {
+        return tool_usage(options, "%s needs a RESOURCE and a TOKEN%s", tool_command_name(options->command),
+                          WHO_TOOK_IT(options));
+    }
+    if (count % 2 != 0) {
+        return tool_usage(options, "%s needs as many TOKENs as RESOURCEs, behind them, but got %zu words",
+                          tool_command_name(options->command), count);
+    }
+    status = take_resources(options, count / 2, true);
+    for (size_t i = 0; i < options->item_count && status == 0; i++) {
+        status = check_token(options, options->items[i].token);
+    }
+    return status;
 }
 
 int tool_operands_take(struct tool_options *options) {
@@ -202,7 +278,7 @@ int tool_operands_take(struct tool_options *options) {
         status = options->observe ? take_one_resource(options, "elect --observe") : split_run(options);
         break;
     case TOOL_ACQUIRE:
-        status = take_one_resource(options, "acquire");
+        status = count > 0 ? take_resources(options, count, false) : take_one_resource(options, "acquire");
         break;
     case TOOL_CLEAR:
         status = take_one_resource(options, "clear");
@@ -210,12 +286,7 @@ int tool_operands_take(struct tool_options *options) {
     case TOOL_EXTEND:
     case TOOL_DOWNGRADE:
     case TOOL_RELEASE:
-        if (count != 2) {
-            return tool_usage(options, "%s needs a RESOURCE and a TOKEN%s", tool_command_name(options->command),
-                              count < 2 ? WHO_TOOK_IT(options) : "");
-        }
-        options->resource = words[0];
-        options->token = words[1];
+        status = take_tokens(options);
         break;
     case TOOL_STATUS:
         for (size_t i = 0; i < count && status == 0; i++) {
@@ -225,11 +296,6 @@ int tool_operands_take(struct tool_options *options) {
     case TOOL_NO_COMMAND:
         break;
     }
-    if (status == 0 && options->resource != NULL) {
-        status = check_resource(options, options->resource);
-    }
-    if (status == 0 && options->token != NULL) {
-        status = check_token(options, options->token);
-    }
+    write_name(options);
     return status;
 }

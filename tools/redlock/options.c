@@ -17,6 +17,7 @@ enum {
     FOR_ACQUIRE = 1 << TOOL_ACQUIRE,
     FOR_EXTEND = 1 << TOOL_EXTEND,
     FOR_DOWNGRADE = 1 << TOOL_DOWNGRADE,
+    FOR_RELEASE = 1 << TOOL_RELEASE,
     FOR_CLEAR = 1 << TOOL_CLEAR,
     FOR_STATUS = 1 << TOOL_STATUS,
     FOR_ALL = 1 << TOOL_NO_COMMAND /* may also stand before the command's name */
@@ -84,6 +85,27 @@ static int set_flag(struct tool_options *options, const struct option_spec *spec
     const int index = text == NULL ? 1 : read_name(options, spec, label, text);
     *(bool *)field(options, spec) = index % 2 != 0;
     return index < 0 ? TOOL_EXIT_USAGE : 0;
+}
+
+/* It counts for the operands behind it. */
+static int set_shared(struct tool_options *options, const struct option_spec *spec, const char *label,
+                      const char *text) {
+    (void)spec, (void)label, (void)text;
+    options->shared_from = options->shared ? options->shared_from : options->operand_count;
+    options->shared = true;
+    return 0;
+}
+
+static int set_permits(struct tool_options *options, const struct option_spec *spec, const char *label,
+                       const char *text) {
+    (void)spec;
+    return tool_settings_permits(options, label, text);
+}
+
+static int set_slots(struct tool_options *options, const struct option_spec *spec, const char *label,
+                     const char *text) {
+    (void)spec;
+    return tool_settings_slots(options, label, text);
 }
 
 static int clear_flag(struct tool_options *options, const struct option_spec *spec, const char *label,
@@ -195,8 +217,10 @@ static const struct option_spec specs[] = {
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},
     {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND | FOR_DOWNGRADE,
      TIME(lock.ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
-    {"shared", 's', NULL, FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, FLAG(shared)},
+    {"shared", 's', NULL, FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, .apply = set_shared, MEMBER(shared)},
     {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, .apply = set_wait, RANGE(lock.wait_timeout_ms, 0, WAIT_MS_MAX)},
+    {"permits", 0, "K/L", FOR_RUN | FOR_ACQUIRE, .apply = set_permits, MEMBER(lock.permits)},
+    {"slots", 0, "SLOT,…", FOR_EXTEND | FOR_RELEASE, .apply = set_slots, MEMBER(slots)},
     {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, NAME(lock.order, orders), ENV("ORDER")},
     {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE,
      COUNT(contended_status, 255, "an exit status is a number from 0 to 255")},
@@ -216,6 +240,8 @@ static const struct option_spec specs[] = {
     {"yes", 'y', NULL, FOR_CLEAR, FLAG(yes)},
     {"all", 'a', NULL, FOR_STATUS, FLAG(all)},
     {"match", 0, "PATTERN", FOR_STATUS, TEXT(match)},
+    {"limit", 0, "L", FOR_STATUS,
+     COUNT(limit, REDLOCK_LIMIT_MAX, "a number of permits is from 1 to 4096, as --permits K/L has it")},
     {"all-ready", 0, NULL, FOR_STATUS, FLAG(all_ready)},
     {"metrics", 0, NULL, FOR_STATUS, FLAG(metrics)},
     {"output", 0, "FILE", FOR_STATUS, TEXT(output)},
@@ -285,6 +311,9 @@ static int check_place(const struct tool_options *options, const struct option_s
     if (options->command == TOOL_ELECT && spec->offset == offsetof(struct tool_options, shared)) {
         return tool_usage(options, "an election is never shared, because one leads; to read while others do, give "
                                    "--shared to run or acquire");
+    }
+    if (options->command == TOOL_ELECT && spec->offset == offsetof(struct tool_options, lock.permits)) {
+        return tool_usage(options, "an election has no permits, because one leads; give --permits to run or acquire");
     }
     return tool_usage(options, "%s has no option --%s", tool_command_name(options->command), spec->name);
 }
@@ -382,20 +411,22 @@ static int parse_short(struct tool_options *options, char **argv, int *index) {
 
 /* Applies options in their order; moves operands to the front of argv. */
 static int parse_words(int argc, char **argv, struct tool_options *options) {
-    int kept = 0;
+    size_t kept = 0;
     int status = 0;
     for (int i = 1; i < argc && status == 0; i++) {
+        options->operand_count = kept;
         if (options->dashes >= 0 || argv[i][0] != '-' || argv[i][1] == '\0') {
             const bool has_command = options->command == TOOL_RUN || options->command == TOOL_ELECT;
             if (options->command == TOOL_NO_COMMAND) {
                 status = tool_operands_command(options, argv[i]);
-            } else if (has_command && options->dashes < 0 && kept == 1 && !options->observe) {
+            } else if (has_command && options->dashes < 0 && kept == 1 && !options->observe &&
+                       !tool_operands_goes_on(options, argv + i)) {
                 status = tool_operands_refuse(options, argv[0], argv + i);
             } else {
                 argv[kept++] = argv[i];
             }
         } else if (strcmp(argv[i], "--") == 0) {
-            options->dashes = kept;
+            options->dashes = (int)kept;
         } else if (argv[i][1] == '-') {
             status = parse_long(options, argv, &i);
         } else {
@@ -404,7 +435,7 @@ static int parse_words(int argc, char **argv, struct tool_options *options) {
     }
     argv[kept] = NULL; /* kept < argc, because the program's name is not kept */
     options->operands = argv;
-    options->operand_count = (size_t)kept;
+    options->operand_count = kept;
     return status;
 }
 

@@ -102,8 +102,16 @@ struct tool_options {
     char holder_room[REDLOCK_HOLDER_SIZE_MAX + 1];
     size_t contended_status; /* if -E gave it, print nothing about this failure */
     const char *last_taker;  /* the last option behind the command that took a word; NULL: none */
-    const char *resource;
-    const char *token;
+    const char *resource;    /* the first */
+    const char *token;       /* its own; NULL: none is given */
+    /* All of them, each once. Those behind --shared are read. */
+    redlock_item items[REDLOCK_ITEMS_MAX];
+    size_t item_count;
+    uint32_t slots[REDLOCK_PERMITS_MAX];      /* extend, release: of permits */
+    size_t slot_count;                        /* 0: it is a lock */
+    size_t limit;                             /* status: how many permits each has; 0: a lock */
+    size_t shared_from;                       /* where --shared stood: behind so many operands */
+    char name[REDLOCK_RESOURCE_SIZE_MAX + 1]; /* for sentences, in quotes: those that fit */
     /* Status: resources; run, elect: the command and its arguments, terminated by NULL. */
     char **operands;
     size_t operand_count;

@@ -100,6 +100,55 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
     tool_json_close(json, ']');
 }
 
+void tool_report_name(struct tool_json *json, const char *key, const struct tool_options *options) {
+    if (options->item_count == 1) {
+        tool_json_string(json, key, options->resource);
+        return;
+    }
+    tool_json_open(json, key, '[');
+    for (size_t i = 0; i < options->item_count; i++) {
+        tool_json_string(json, NULL, options->items[i].resource);
+    }
+    tool_json_close(json, ']');
+}
+
+const char *tool_report_slots(const struct tool_session *session, char *buffer, size_t size) {
+    buffer[0] = '\0';
+    for (size_t i = 0; i < session->slot_count; i++) {
+        (void)tool_append(buffer, size, "%s%" PRIu32, i > 0 ? "," : "", session->slots[i]);
+    }
+    return buffer;
+}
+
+void tool_report_items(struct tool_json *json, const struct tool_options *options, const redlock_lease *acquired) {
+    const bool several = options->item_count > 1;
+    if (several) {
+        tool_json_open(json, "resources", '[');
+    }
+    for (size_t i = 0; i < options->item_count; i++) {
+        const redlock_item *item = &options->items[i];
+        if (several) {
+            tool_json_open(json, NULL, '{');
+        }
+        tool_json_string(json, "resource", item->resource);
+        tool_json_string(json, "token", acquired != NULL ? redlock_lease_item_token(acquired, i) : item->token);
+        if (acquired != NULL) {
+            tool_json_string(json, "mode",
+                             options->lock.permits > 0 ? "permits" : tool_mode_name(item->mode == REDLOCK_SHARED));
+        }
+        if (acquired != NULL && options->lock.fencing) {
+            /* A string: jq and JavaScript read numbers as doubles, which have 53 bits. */
+            tool_json_string(json, "fence", TOOL_TEXT(32, "%" PRIu64, redlock_lease_item_fence(acquired, i)));
+        }
+        if (several) {
+            tool_json_close(json, '}');
+        }
+    }
+    if (several) {
+        tool_json_close(json, ']');
+    }
+}
+
 void tool_report_wait(struct tool_json *json, const struct tool_session *session) {
     redlock_statistics statistics = {.size = sizeof statistics};
     int code = redlock_manager_statistics(session->manager, &statistics);
@@ -117,7 +166,7 @@ void tool_report_acquired(const struct tool_session *session) {
         return;
     }
     struct tool_json json = tool_json_begin(tool_words_line(options->words));
-    tool_json_string(&json, "acquired", options->resource);
+    tool_report_name(&json, "acquired", options);
     tool_report_wait(&json, session);
     tool_report_send(&json, options, TOOL_WORDS_INFO);
 }
@@ -140,8 +189,9 @@ static void report_error(const struct tool_options *options, const char *name, c
     if (explanation != NULL) {
         tool_json_string(&json, "explanation", explanation);
     }
+    const char *decided = result != NULL ? redlock_result_resource(result) : "";
     if (options->resource != NULL) {
-        tool_json_string(&json, "resource", options->resource);
+        tool_json_string(&json, "resource", decided[0] != '\0' ? decided : options->resource);
     }
     tool_report_votes(&json, result, false);
     if (is_run) {
@@ -208,6 +258,11 @@ static void advise_on_nodes(const struct tool_session *session, char *advice, si
 
 /* For the end of a sentence. */
 static const char *say_who_holds_it(const struct tool_session *session, char *buffer, size_t size) {
+    if (session->options->lock.permits > 0) {
+        snprintf(buffer, size, "'redlock status --limit %" PRIu32 " RESOURCE' shows who has its permits",
+                 session->options->lock.limit);
+        return buffer;
+    }
     if (session->held_by[0] == '\0' && session->held_for_ms < 0) {
         return "its keys have no end, as no lock has: see 'redlock status RESOURCE'";
     }

@@ -58,6 +58,18 @@ void tool_report_sentence(const struct tool_options *options, const char *name, 
 /* Where the system failed; the exit status. */
 #define tool_report_system(options, ...) (tool_report_error(options, "SYSTEM", __VA_ARGS__), TOOL_EXIT_SYSTEM)
 
+/* Writes the name of the resource; an array of names if there are several. */
+void tool_report_name(struct tool_json *json, const char *key, const struct tool_options *options);
+
+/* With four digits and a comma each. */
+#define TOOL_SLOTS_SIZE (5 * REDLOCK_PERMITS_MAX + 1)
+/* "3,17": the slots of its permits; "" for a lock. */
+const char *tool_report_slots(const struct tool_session *session, char *buffer, size_t size);
+
+/* Writes "resource" and "token"; of several, "resources":[…], with them in each. Of a lease that
+ * was acquired, with the rest that each has of its own; NULL: of the options. */
+void tool_report_items(struct tool_json *json, const struct tool_options *options, const redlock_lease *acquired);
+
 /* Writes how the acquire waited: "waited_ms", "handed_over" and "passed_over". */
 void tool_report_wait(struct tool_json *json, const struct tool_session *session);
 

@@ -132,6 +132,8 @@ static bool may_open_two(void) {
 int tool_session_open(struct tool_session *session, const struct tool_options *options,
                       const struct tool_signals *signals) {
     *session = (struct tool_session){.options = options, .signals = signals, .opened_ms = tool_now_ms()};
+    session->slot_count = options->slot_count;
+    memcpy(session->slots, options->slots, sizeof session->slots);
     if (!may_open_two()) {
         return tool_report_system(options, "cannot open what an event loop needs: %s (see ulimit -n)", strerror(errno));
     }
@@ -229,14 +231,22 @@ static void explain_wait(struct ev_loop *loop, ev_timer *watcher, int events) {
     char summary[TOOL_NODES_SUMMARY_SIZE];
     if (tool_nodes_summary(session, summary, sizeof summary) < quorum) {
         tool_report_warn(session->options, redlock_error_name(REDLOCK_ERR_NO_QUORUM),
-                         "no quorum for '%s' yet: %s; %zu are needed; still trying", session->options->resource,
-                         summary, quorum);
+                         "no quorum for '%s' yet: %s; %zu are needed; still trying", session->options->name, summary,
+                         quorum);
         ev_timer_stop(loop, watcher);
     }
 }
 
-static redlock_mode mode_of(const struct tool_session *session) {
-    return session->options->shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
+/* Returns a code of the library. */
+static int start(struct tool_session *session, redlock_acquire_options *options) {
+    const redlock_item *items = session->options->items;
+    if (session->options->item_count > 1) {
+        return redlock_acquire_all(session->manager, items, session->options->item_count, options, &session->request,
+                                   tool_session_completed, session);
+    }
+    options->mode = items[0].mode;
+    return redlock_acquire(session->manager, items[0].resource, options, &session->request, tool_session_completed,
+                           session);
 }
 
 /* Asks for the lock until it is held, the wait is over or a signal comes. Returns the request's
@@ -248,17 +258,14 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
         options.wait_timeout_ms = options.wait_timeout_ms > spent_ms ? options.wait_timeout_ms - spent_ms : 0;
     }
     options.auto_extend = auto_extend;
-    options.mode = mode_of(session);
     options.on_lost = on_lost;
     options.lost_data = data;
     if (session->options->verbose) {
-        log_line(REDLOCK_LOG_INFO,
-                 TOOL_TEXT(REDLOCK_RESOURCE_SIZE_MAX + 64, "asking for '%s'", session->options->resource), session);
+        log_line(REDLOCK_LOG_INFO, TOOL_TEXT(REDLOCK_RESOURCE_SIZE_MAX + 64, "asking for '%s'", session->options->name),
+                 session);
     }
     const int64_t asked_ms = tool_now_ms();
-    int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,
-                                  tool_session_completed, session);
-    const int code = tool_session_finish(session, started);
+    const int code = tool_session_finish(session, start(session, &options));
     session->acquired_ms = tool_now_ms();
     session->waited_ms = session->acquired_ms - asked_ms;
     return code;
@@ -307,8 +314,11 @@ static void note_holder(const redlock_result *result, void *data) {
 
 /* For the report. Keeps the result of the acquire. */
 static void ask_who_holds_it(struct tool_session *session) {
+    /* Of several, that which was missing. */
+    const char *missing = session->result != NULL ? redlock_result_resource(session->result) : "";
     session->done = false;
-    int started = redlock_inspect(session->manager, session->options->resource, note_holder, session);
+    int started = redlock_inspect(session->manager, missing[0] != '\0' ? missing : session->options->resource,
+                                  note_holder, session);
     while (started == REDLOCK_OK && !session->done) {
         ev_run(session->loop, EVRUN_ONCE);
     }
@@ -331,7 +341,8 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
     }
     if (code != REDLOCK_OK) {
         const bool is_expected = code == REDLOCK_ERR_CONTENDED && tool_options_expect_contended(session->options);
-        if (code == REDLOCK_ERR_CONTENDED && !is_expected && !session->options->json && !session->options->quiet) {
+        if (code == REDLOCK_ERR_CONTENDED && !is_expected && session->options->lock.permits == 0 &&
+            !session->options->json && !session->options->quiet) {
             ask_who_holds_it(session);
         }
         if (session->stop_signal != 0) {
@@ -342,6 +353,7 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
         tool_nodes_warn(session, is_expected);
         return false;
     }
+    session->slot_count = redlock_lease_slots(session->lease, session->slots, REDLOCK_PERMITS_MAX);
     return true;
 }
 
@@ -351,13 +363,21 @@ void tool_session_ignore_stop(struct tool_session *session) {
     }
 }
 
-int tool_session_adopt(struct tool_session *session, const char *token, redlock_lease **lease) {
+int tool_session_adopt(struct tool_session *session, const redlock_item *items, size_t count, redlock_lease **lease) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.ttl_ms = session->options->lock.ttl_ms;
     options.lock_delay_ms = session->options->lock.lock_delay_ms;
-    options.mode = mode_of(session);
-    return redlock_adopt(session->manager, session->options->resource, token, &options, lease);
+    if (count > 1) {
+        return redlock_adopt_all(session->manager, items, count, &options, lease);
+    }
+    options.mode = items[0].mode;
+    if (session->slot_count > 0) {
+        options.permits = (uint32_t)session->slot_count;
+        options.limit = REDLOCK_LIMIT_MAX; /* whatever it is */
+        options.slots = session->slots;
+    }
+    return redlock_adopt(session->manager, items[0].resource, items[0].token, &options, lease);
 }
 
 static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {

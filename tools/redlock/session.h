@@ -42,6 +42,8 @@ struct tool_session {
     int64_t held_for_ms;        /* how long the keys live; -1: for ever; 0: not known */
     /* Who holds the lock that was refused; "" if it is not known. */
     char held_by[REDLOCK_HOLDER_SIZE_MAX + 1];
+    uint32_t slots[REDLOCK_PERMITS_MAX]; /* of the permits that it has */
+    size_t slot_count;
     int64_t readers;           /* if more: that is the first of so many who read it */
     char renewal_failed[1024]; /* what the nodes said to the last renewal; "" if it succeeded */
     int raise_signal;          /* the signal to send to our process group at the end; 0: none */
@@ -92,8 +94,9 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
 /* Releases it, and runs the loop until that has completed; returns its code. */
 int tool_session_release(struct tool_session *session, redlock_lease *lease);
 
-/* A handle of the lock that has this token. Returns a code of the library. */
-int tool_session_adopt(struct tool_session *session, const char *token, redlock_lease **lease);
+/* A handle of the locks that have these tokens, or of the session's slots. Returns a code of the
+ * library. */
+int tool_session_adopt(struct tool_session *session, const redlock_item *items, size_t count, redlock_lease **lease);
 
 /* For a session that a signal stopped: releases a lock that was just taken, prints why, returns the
  * exit status. */

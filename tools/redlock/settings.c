@@ -157,10 +157,66 @@ int tool_settings_complete(struct tool_options *options) {
     return status;
 }
 
+/* "3/10": three of ten. */
+int tool_settings_permits(struct tool_options *options, const char *label, const char *text) {
+    const char *rest = "";
+    int64_t permits, limit;
+    if (!tool_number_read(text, REDLOCK_LIMIT_MAX, &permits, &rest) || *rest != '/' ||
+        !tool_number_read(rest + 1, REDLOCK_LIMIT_MAX, &limit, NULL) || permits < 1 || limit < 1) {
+        return tool_usage(options, "%s '%s': it must be how many of how many, as in 1/10; up to %d of up to %d", label,
+                          text, REDLOCK_PERMITS_MAX, REDLOCK_LIMIT_MAX);
+    }
+    if (permits > limit || permits > REDLOCK_PERMITS_MAX) {
+        return tool_usage(options, "%s %s: nobody could ever have so many; a lease has up to %d", label, text,
+                          REDLOCK_PERMITS_MAX);
+    }
+    options->lock.permits = (uint32_t)permits;
+    options->lock.limit = (uint32_t)limit;
+    return 0;
+}
+
+/* "3,17" */
+int tool_settings_slots(struct tool_options *options, const char *label, const char *text) {
+    const char *rest = text;
+    int64_t slot;
+    options->slot_count = 0;
+    do {
+        rest += options->slot_count > 0;
+        if (options->slot_count == REDLOCK_PERMITS_MAX ||
+            !tool_number_read(rest, REDLOCK_LIMIT_MAX - 1, &slot, &rest) || (*rest != ',' && *rest != '\0')) {
+            return tool_usage(options, "%s '%s': it must be the numbers that acquire --permits prints, as in 3,17",
+                              label, text);
+        }
+        options->slots[options->slot_count++] = (uint32_t)slot;
+    } while (*rest != '\0');
+    return 0;
+}
+
+static int check_permits(const struct tool_options *options) {
+    if (options->lock.permits > 0 && (options->item_count > 1 || options->shared)) {
+        return tool_usage(options, options->shared ? "--permits and --shared: a RESOURCE is read, or it has permits"
+                                                   : "--permits is for one RESOURCE");
+    }
+    if (options->slot_count > 0 && (options->item_count > 1 || options->shared)) {
+        return tool_usage(options, "--slots is for the permits of one RESOURCE");
+    }
+    if (tool_options_has(options, &options->limit) && options->limit == 0) {
+        return tool_usage(options, "--limit 0: how many permits does a RESOURCE have?");
+    }
+    if (options->limit > 0 && (options->all || options->match != NULL || options->operand_count == 0)) {
+        return tool_usage(options, "--limit is for a RESOURCE that has so many permits: name it");
+    }
+    return 0;
+}
+
 int tool_settings_check(struct tool_options *options) {
     if (options->command == TOOL_ACQUIRE && options->contended_status == 0) {
         return tool_usage(options,
                           "--contended-status 0: an acquire that exits with 0 holds the lock; use another number");
+    }
+    const int status = check_permits(options);
+    if (status != 0) {
+        return status;
     }
     options->all = options->all || options->match != NULL;
     if (options->all && options->command == TOOL_STATUS && options->operand_count > 0) {

@@ -16,4 +16,8 @@ int tool_settings_check(struct tool_options *options);
 /* With --tls: nodes without a scheme become rediss://, and redis:// is an error. */
 int tool_settings_nodes(struct tool_options *options);
 
+/* The values of --permits and of --slots. */
+int tool_settings_permits(struct tool_options *options, const char *label, const char *text);
+int tool_settings_slots(struct tool_options *options, const char *label, const char *text);
+
 #endif

@@ -8,12 +8,20 @@
 #include "locks.h"
 #include "session.h"
 
+/* A permit. */
+struct tool_slot {
+    struct tool_holders holders;
+    redlock_result *result; /* of its inspection; NULL: nothing is known */
+};
+
 /* One resource. */
 struct tool_lock {
     const char *resource;
     struct tool_holders holders;
     int64_t waiters, waited_ms; /* -1: not known */
     redlock_result *result;     /* of its inspection; NULL with --all, or if there was no memory */
+    struct tool_slot *slots;    /* of its permits; NULL: it is a lock */
+    size_t limit, taken;        /* how many there are; how many of them are held */
 };
 
 /* What there is to say of a node. "ready" is its state. */

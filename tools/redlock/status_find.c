@@ -8,6 +8,8 @@
 #include "report.h"
 #include "values/values.h"
 
+#define SLOTS_AT_ONCE 64
+
 static bool is_undecided(const redlock_node_info *info) {
     return info->state == REDLOCK_NODE_READY && !info->listens && !info->queue_refused;
 }
@@ -38,6 +40,54 @@ static void note_late(struct tool_findings *findings, const redlock_result *resu
     }
 }
 
+struct slot_query {
+    struct tool_slot *slot;
+    size_t *pending;
+};
+
+static void note_slot(const redlock_result *result, void *data) {
+    struct slot_query *query = data;
+    query->slot->result = redlock_result_copy(result);
+    --*query->pending;
+}
+
+/* Asks for some slots at once: a node that hangs costs its timeout once for all of them. */
+static int inspect_some(struct tool_session *session, struct tool_lock *lock, size_t first) {
+    struct slot_query queries[SLOTS_AT_ONCE];
+    size_t pending = 0;
+    int code = REDLOCK_OK;
+    for (size_t i = 0; i < SLOTS_AT_ONCE && first + i < lock->limit && code == REDLOCK_OK; i++) {
+        const char *name = TOOL_TEXT(REDLOCK_RESOURCE_SIZE_MAX + 8, "%s#%zu", lock->resource, first + i);
+        queries[i] = (struct slot_query){.slot = &lock->slots[first + i], .pending = &pending};
+        code = redlock_inspect(session->manager, name, note_slot, &queries[i]);
+        pending += code == REDLOCK_OK;
+    }
+    while (pending > 0) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+    return code;
+}
+
+static int inspect_slots(struct tool_session *session, struct tool_findings *findings, struct tool_lock *lock) {
+    int code = REDLOCK_OK;
+    lock->limit = session->options->limit;
+    lock->slots = calloc(lock->limit, sizeof *lock->slots);
+    if (lock->slots == NULL) {
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
+    }
+    for (size_t first = 0; first < lock->limit && code == REDLOCK_OK && session->stop_signal == 0;
+         first += SLOTS_AT_ONCE) {
+        code = inspect_some(session, lock, first);
+    }
+    for (size_t i = 0; i < lock->limit; i++) {
+        struct tool_slot *slot = &lock->slots[i];
+        slot->holders = tool_holders_of(slot->result, findings->nodes, findings->quorum);
+        lock->taken += slot->holders.verdict == TOOL_HELD;
+        findings->unanswered = findings->unanswered || slot->holders.answered < findings->quorum;
+    }
+    return code == REDLOCK_OK ? 0 : tool_report_code(session, code);
+}
+
 static int inspect(struct tool_session *session, struct tool_findings *findings, const char *resource) {
     int started = redlock_inspect(session->manager, resource, tool_session_completed, session);
     int code = tool_session_finish(session, started);
@@ -54,7 +104,7 @@ static int inspect(struct tool_session *session, struct tool_findings *findings,
                                .waited_ms = result != NULL ? redlock_result_waited_ms(result) : -1,
                                .result = result};
     findings->unanswered = findings->unanswered || lock->holders.answered < findings->quorum;
-    return 0;
+    return session->options->limit > 0 ? inspect_slots(session, findings, lock) : 0;
 }
 
 static int inspect_operands(struct tool_session *session, struct tool_findings *findings) {
@@ -254,6 +304,10 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
 void tool_status_free(struct tool_findings *findings) {
     for (size_t i = 0; i < findings->lock_count; i++) {
         redlock_result_free(findings->locks[i].result);
+        for (size_t slot = 0; findings->locks[i].slots != NULL && slot < findings->locks[i].limit; slot++) {
+            redlock_result_free(findings->locks[i].slots[slot].result);
+        }
+        free(findings->locks[i].slots);
     }
     free(findings->locks);
     redlock_result_free(findings->probe);

@@ -66,6 +66,29 @@ static void json_waiters(struct tool_json *json, const redlock_result *result) {
     tool_json_close(json, ']');
 }
 
+static void json_slots(struct tool_json *json, const struct tool_lock *lock) {
+    tool_json_number(json, "limit", (int64_t)lock->limit);
+    tool_json_number(json, "taken", (int64_t)lock->taken);
+    tool_json_open(json, "slots", '[');
+    for (size_t i = 0; i < lock->limit; i++) {
+        const struct tool_holders *holders = &lock->slots[i].holders;
+        if (holders->verdict == TOOL_FREE) {
+            continue;
+        }
+        tool_json_open(json, NULL, '{');
+        tool_json_number(json, "slot", (int64_t)i);
+        tool_json_string(json, "verdict", tool_verdict_name(holders->verdict));
+        if (holders->verdict == TOOL_HELD) {
+            tool_json_string(json, "token", holders->token);
+            tool_json_string(json, "holder_text", redlock_token_holder(holders->token));
+            tool_json_known(json, "remaining_ms", holders->remaining_ms);
+        }
+        tool_json_number(json, "held_on", (int64_t)holders->held);
+        tool_json_close(json, '}');
+    }
+    tool_json_close(json, ']');
+}
+
 static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
     const struct tool_holders *holders = &lock->holders;
     tool_json_open(json, NULL, '{');
@@ -85,6 +108,9 @@ static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
     tool_json_number(json, "held_on", (int64_t)holders->held);
     tool_json_number(json, "free_on", (int64_t)holders->free);
     tool_json_number(json, "unknown_on", (int64_t)(holders->nodes - holders->answered));
+    if (lock->slots != NULL) {
+        json_slots(json, lock);
+    }
     if (lock->result != NULL) {
         tool_report_votes(json, lock->result, true);
         json_readers(json, lock->result);

@@ -263,10 +263,40 @@ static void print_names(FILE *out, const struct tool_lock *lock) {
     print_others(out, "waiter", waiters);
 }
 
+/* Who stands at the gate waits, too. */
+static void print_gate(FILE *out, const struct tool_lock *lock) {
+    const struct tool_holders *gate = &lock->holders;
+    if (gate->verdict != TOOL_HELD) {
+        return;
+    }
+    const char *holder = redlock_token_holder(gate->token);
+    fputs(tool_holders_is_gate(gate) ? "; the next is " : "; its name is locked, so nobody gets one: held by ", out);
+    tool_print_safe(out, holder[0] != '\0' ? holder : gate->token);
+}
+
+static void print_slots(FILE *out, const struct tool_lock *lock) {
+    fprintf(out, "%zu of %zu permits are taken", lock->taken, lock->limit);
+    print_gate(out, lock);
+    print_waiters(out, lock);
+    for (size_t i = 0; i < lock->limit; i++) {
+        const struct tool_holders *holders = &lock->slots[i].holders;
+        if (holders->verdict != TOOL_FREE) {
+            fprintf(out, "  slot %zu: ", i);
+            print_verdict(out, holders);
+            fputc('\n', out);
+        }
+    }
+}
+
 static void print_lock(FILE *out, const struct tool_lock *lock) {
     fputc('\n', out);
     tool_print_safe(out, lock->resource);
     fputs(": ", out);
+    if (lock->slots != NULL) {
+        print_slots(out, lock);
+        print_names(out, lock);
+        return;
+    }
     print_verdict(out, &lock->holders);
     print_waiters(out, lock);
     for (size_t i = 0; lock->result != NULL && i < lock->holders.nodes; i++) {

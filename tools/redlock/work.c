@@ -106,7 +106,7 @@ static void end_command(struct tool_work *work, const char *why) {
                  "its command (process %ld) runs on: it is another user's, whom redlock may not send signals",
                  (long)work->child.pid);
     }
-    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), "the lease on '%s' %s; %s", options->resource, why,
+    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), "the lease on '%s' %s; %s", options->name, why,
                       what);
 }
 
@@ -180,23 +180,34 @@ void tool_work_init(struct tool_work *work, struct tool_session *session) {
     work->stop_timer.data = work;
 }
 
-/* Without a fencing token, removes the variable of a redlock that runs this one. */
-static int set_fence(const struct tool_work *work) {
-    if (!work->session->options->lock.fencing) {
-        return unsetenv("REDLOCK_FENCE");
+/* What each resource has of its own, with a newline between. Without a fencing token, removes the
+ * variable of a redlock that runs this one. */
+static int set_items(const struct tool_work *work) {
+    const struct tool_options *options = work->session->options;
+    char resources[REDLOCK_ITEMS_MAX * (REDLOCK_RESOURCE_SIZE_MAX + 1)] = "";
+    char tokens[REDLOCK_ITEMS_MAX * (REDLOCK_TOKEN_SIZE_MAX + 1)] = "";
+    char fences[REDLOCK_ITEMS_MAX * 21] = "";
+    for (size_t i = 0; i < options->item_count; i++) {
+        const char *between = i > 0 ? "\n" : "";
+        tool_append(resources, sizeof resources, "%s%s", between, options->items[i].resource);
+        tool_append(tokens, sizeof tokens, "%s%s", between, redlock_lease_item_token(work->lease, i));
+        tool_append(fences, sizeof fences, "%s%" PRIu64, between, redlock_lease_item_fence(work->lease, i));
     }
-    return setenv("REDLOCK_FENCE", TOOL_TEXT(32, "%" PRIu64, redlock_lease_fence(work->lease)), 1);
+    char slots[TOOL_SLOTS_SIZE];
+    tool_report_slots(work->session, slots, sizeof slots);
+    if ((slots[0] != '\0' ? setenv("REDLOCK_SLOTS", slots, 1) : unsetenv("REDLOCK_SLOTS")) != 0) {
+        return -1;
+    }
+    return setenv("REDLOCK_RESOURCE", resources, 1) != 0 || setenv("REDLOCK_TOKEN", tokens, 1) != 0 ||
+                   (options->lock.fencing ? setenv("REDLOCK_FENCE", fences, 1) : unsetenv("REDLOCK_FENCE")) != 0
+               ? -1
+               : 0;
 }
 
 /* Returns 0 or an errno. */
 static int set_environment(const struct tool_work *work) {
     const char *validity = TOOL_TEXT(32, "%" PRId64, redlock_lease_validity_ms(work->lease));
-    if (setenv("REDLOCK_RESOURCE", work->session->options->resource, 1) != 0 ||
-        setenv("REDLOCK_TOKEN", redlock_lease_token(work->lease), 1) != 0 ||
-        setenv("REDLOCK_VALIDITY_MS", validity, 1) != 0 || set_fence(work) != 0) {
-        return errno;
-    }
-    return 0;
+    return setenv("REDLOCK_VALIDITY_MS", validity, 1) != 0 || set_items(work) != 0 ? errno : 0;
 }
 
 /* Reports why there is no command; returns the exit status. */
@@ -218,7 +229,7 @@ static void warn_of_renewal(struct tool_work *work) {
     }
     work->warned = true;
     tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s",
-                     session->options->resource, TOOL_DURATION(validity_ms), session->renewal_failed);
+                     session->options->name, TOOL_DURATION(validity_ms), session->renewal_failed);
 }
 
 /* No signal of ours ends what runs as another user. */
@@ -293,7 +304,9 @@ static void wait_for_time(struct tool_work *work) {
 int tool_work_do(struct tool_work *work, redlock_lease *lease) {
     struct tool_session *session = work->session;
     work->lease = lease;
-    snprintf(work->token, sizeof work->token, "%s", redlock_lease_token(lease));
+    for (size_t i = 0; i < session->options->item_count; i++) {
+        snprintf(work->tokens[i], sizeof work->tokens[i], "%s", redlock_lease_item_token(lease, i));
+    }
     wait_for_time(work);
     tool_child_init(&work->child, session->loop, session->signals, may_run, work);
     tool_session_ignore_stop(session);
@@ -307,7 +320,7 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
         return status;
     }
     tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_LOST),
-                      "the lease on '%s' is lost: %s; its command had not begun yet", session->options->resource,
+                      "the lease on '%s' is lost: %s; its command had not begun yet", session->options->name,
                       work->loss);
     work->lost = work->cut_short = true;
     return TOOL_EXIT_LOST;
@@ -315,21 +328,28 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
 
 /*
  * A release found no quorum. Asks again until a quorum of nodes says that the lock is not held
- * under this token any more, for rest_ms (after which the lock has ended anyway) and for the
+ * under these tokens any more, for rest_ms (after which the lock has ended anyway) and for the
  * connect timeout at most. Connections that died without a sound have been replaced by then.
  * Returns whether it is confirmed. The library goes on with the first release, too. So LOST is a
  * yes: no key is left at a quorum. But that a node has no key any more says nothing new: the
  * session keeps the result of the first release, which tells which nodes have confirmed it.
  */
-static bool confirm_release(struct tool_session *session, const char *token, int64_t rest_ms) {
-    const int64_t over_ms = tool_session_age_ms(session) + least(rest_ms, session->options->manager.connect_timeout_ms);
+static bool confirm_release(struct tool_work *work) {
+    struct tool_session *session = work->session;
+    const struct tool_options *options = session->options;
+    const int64_t over_ms = tool_session_age_ms(session) + least(work->rest_ms, options->manager.connect_timeout_ms);
+    redlock_item items[REDLOCK_ITEMS_MAX];
     redlock_result *first = session->result;
     redlock_lease *lease;
     int code = REDLOCK_ERR_NO_QUORUM;
     session->result = NULL;
+    for (size_t i = 0; i < options->item_count; i++) {
+        items[i] = options->items[i];
+        items[i].token = work->tokens[i];
+    }
     while (code == REDLOCK_ERR_NO_QUORUM && tool_session_age_ms(session) < over_ms) {
         tool_session_rest(session, PAUSE_MS, NULL, NULL);
-        code = tool_session_adopt(session, token, &lease);
+        code = tool_session_adopt(session, items, options->item_count, &lease);
         code = code == REDLOCK_OK ? tool_session_release(session, lease) : code;
     }
     redlock_result_free(session->result);
@@ -346,7 +366,7 @@ int tool_work_released(struct tool_work *work, int code, int status) {
     if (code == REDLOCK_ERR_LOST) {
         return tool_report_failure(session, NULL);
     }
-    if (code == REDLOCK_OK || (code == REDLOCK_ERR_NO_QUORUM && confirm_release(session, work->token, work->rest_ms))) {
+    if (code == REDLOCK_OK || (code == REDLOCK_ERR_NO_QUORUM && confirm_release(work))) {
         return status;
     }
     (void)tool_report_failure(

@@ -43,7 +43,7 @@ struct tool_work {
     bool is_over;         /* the command has succeeded, and a loss is none any more */
     bool warned;          /* already warned of a failed renewal */
     bool warned_reach;    /* already warned that no signal reaches the command */
-    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    char tokens[REDLOCK_ITEMS_MAX][REDLOCK_TOKEN_SIZE_MAX + 1];
     int64_t rest_ms; /* of the lease, when the command had ended */
     char loss[1024]; /* why it was lost */
 };

@@ -42,6 +42,14 @@ def to_int(name: str, value: Any, type_: str = "int64_t") -> int:
         raise ValueError(f"{name} is {value}; {must}") from None
 
 
+def slots_of(lease: CData) -> tuple[int, ...]:
+    """The slots of a lease of C."""
+    count = lib.redlock_lease_slots(lease, ffi.NULL, 0)
+    slots = ffi.new("uint32_t[]", max(count, 1))
+    lib.redlock_lease_slots(lease, slots, count)
+    return tuple(int(slots[index]) for index in range(count))
+
+
 def to_callable(name: str, run: Any) -> Any:
     """A function that C will cause to run."""
     if not callable(run):

@@ -8,7 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
 from . import _native
-from ._base import text, to_bytes, to_callable, to_int
+from ._base import slots_of, text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
 from ._core import check_call, Core
 from ._election import Election
@@ -93,8 +93,9 @@ class Client:
 
         The options are those of redlock_acquire_options and redlock_client_acquire_options, by the same
         names; wait_timeout_ms=0, the default, tries once. With mode=Mode.SHARED, others who read may have the
-        lock at the same time, and nobody alone. on_lost(reason) and on_expiring(remaining_ms) run on another
-        thread. An owner of a reentrant lease is below 2**63.
+        lock at the same time, and nobody alone. With permits=k and limit=L, the lease has k of L permits of the
+        resource: its slots. on_lost(reason) and on_expiring(remaining_ms) run on another thread. An owner of a
+        reentrant lease is below 2**63.
         """
         name = to_bytes("resource", resource)
         return self._acquire(
@@ -314,6 +315,7 @@ class Lease:
         self.token = ""
         self.fence = 0
         self.items: list[Item] = []
+        self.slots: tuple[int, ...] = ()  # of permits
         # C writes the handle here. So __del__() releases it, whenever a signal comes.
         self._slot = ffi.new("redlock_lease **")
 
@@ -324,6 +326,7 @@ class Lease:
         self.token = text(lib.redlock_lease_token(self._handle))
         self.fence = int(lib.redlock_lease_fence(self._handle))
         self.items = items_of(self._handle)
+        self.slots = slots_of(self._handle)
         # All who share a reentrant lease of C know it by this.
         self._id = self.token if self._owner else self._id
         if self._told:

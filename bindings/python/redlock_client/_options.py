@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypedDict, Union
 
 from ._base import to_bytes, to_callable, to_int
@@ -74,6 +74,9 @@ class AcquireOptions(TypedDict, total=False):
     mode: int
     expiring_ms: int
     on_expiring: Callable[[int], None]
+    permits: int
+    limit: int
+    slots: Sequence[int]
 
 
 class ClientAcquireOptions(AcquireOptions, total=False):
@@ -125,7 +128,11 @@ class Options:
         return f"; did you mean {meant[0]!r}?" if meant else ""
 
     def _set(self, struct: CData, name: str, type_: CData, value: Any) -> None:
-        if type_.kind == "pointer" and type_.item.kind == "primitive":
+        if name == "slots":
+            value = ffi.new("uint32_t[]", [to_int(name, slot, "uint32_t") for slot in value])
+            self.kept.append(value)
+            struct.permits = struct.permits or len(value)
+        elif type_.kind == "pointer" and type_.item.kind == "primitive":
             value = ffi.new("char[]", to_bytes(name, value))
             self.kept.append(value)
         else:

@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Mapping, Optional, Union
 
 from ._aio_election import Election, Observer
-from ._base import text, to_bytes, to_callable, to_int
+from ._base import slots_of, text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
 from ._items import Item, Items, items_of, to_adopt
 from ._news import NodeInfo, statistics_of, Telemetry
@@ -360,6 +360,7 @@ class Lease:
         self.token: str = text(lib.redlock_lease_token(handle))
         self.fence: int = int(lib.redlock_lease_fence(handle))
         self.items: list[Item] = items_of(handle)
+        self.slots: tuple[int, ...] = slots_of(handle)
 
     def __repr__(self) -> str:
         return f"<Lease of {self.resource!r}: {self.validity_ms} ms>"

@@ -64,6 +64,24 @@ class Locks(Base):
         with self.assertRaisesRegex(ValueError, "which has no token"):
             self.client.adopt_all({"a": "x"}, shared=["b"])
 
+    def test_so_many_have_permits(self):
+        first = self.client.acquire("r", ttl_ms=PATIENT_MS, permits=2, limit=3)
+        self.assertEqual(len(set(first.slots)), 2)
+        with self.assertRaisesRegex(redlock_client.ContendedError, "too few slots are free"):
+            self.client.acquire("r", permits=2, limit=3)
+        with self.client.lock("r", ttl_ms=PATIENT_MS, permits=1, limit=3) as second:
+            self.assertEqual({*first.slots, *second.slots}, {0, 1, 2})
+        with self.assertRaisesRegex(redlock_client.InvalidError, "permits is 4, and limit is 3"):
+            self.client.acquire("r", permits=4, limit=3)
+        token, slots = first.token, first.slots
+        first.forget()
+        adopted = self.client.adopt("r", token, ttl_ms=PATIENT_MS, slots=slots, limit=3)
+        self.assertEqual(adopted.slots, slots)
+        adopted.extend(PATIENT_MS)
+        adopted.release()
+        with self.client.acquire("r") as lock:
+            self.assertEqual(lock.slots, ())
+
     def test_the_holder_is_told(self):
         client = self.open(holder="web-3:4711")
         with client.acquire("r"):

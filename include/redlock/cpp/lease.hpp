@@ -14,6 +14,7 @@
 #include <new>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redlock {
 
@@ -34,6 +35,14 @@ class lease_view {
     /** redlock_lease_fence(): the fencing token, or 0. */
     std::uint64_t fence() const noexcept {
         return handle_ ? redlock_lease_fence(handle_) : 0;
+    }
+    /** redlock_lease_slots(): the slots of its permits. */
+    std::vector<std::uint32_t> slots() const {
+        std::vector<std::uint32_t> slots(handle_ ? redlock_lease_slots(handle_, nullptr, 0) : 0);
+        if (!slots.empty()) {
+            redlock_lease_slots(handle_, slots.data(), slots.size());
+        }
+        return slots;
     }
     /** redlock_lease_token(); a NUL follows it. */
     std::string_view token() const noexcept {
@@ -134,6 +143,10 @@ template <class Owner> class basic_lease {
     /** The fencing token, or 0. */
     std::uint64_t fence() const noexcept {
         return view().fence();
+    }
+    /** The slots of its permits; empty for a lock. */
+    std::vector<std::uint32_t> slots() const {
+        return view().slots();
     }
     /** The key's value, for an adopt; a NUL follows it. */
     std::string_view token() const noexcept {

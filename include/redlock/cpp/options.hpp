@@ -203,6 +203,10 @@ struct acquire_options {
     /** Runs when the lease will end unless a renewal succeeds, on the loop's thread. */
     expiring_callback on_expiring;
     redlock::mode mode = redlock::mode::exclusive; /**< Whether others may have it, too. */
+    std::uint32_t permits = 0;                     /**< Of the resource; 0: the lock itself. */
+    std::uint32_t limit = 0;                       /**< With permits: how many there are. */
+    /** An adopt of permits: their slots, as many. They must live during the call. */
+    const std::uint32_t *slots = nullptr;
 };
 
 /** redlock_election_options */
@@ -386,6 +390,9 @@ inline redlock_acquire_options to_c(const acquire_options &from) noexcept {
     to.on_expiring = from.on_expiring.function();
     to.expiring_data = from.on_expiring.data();
     to.mode = static_cast<redlock_mode>(from.mode);
+    to.permits = from.permits;
+    to.limit = from.limit;
+    to.slots = from.slots;
     return to;
 }
 
