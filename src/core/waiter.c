@@ -357,7 +357,9 @@ static void judge_wait(struct redlock_lease_core *lease, const struct redlock_ev
         ask(lease, event, true, REDLOCK_GRANTS_REFRESHED, actions);
     } else {
         plan_first(lease, event);
-        if (!grants->behind && lease->votes.unknown != 0) { /* one may have given us the lock */
+        /* One may have given us the lock; or we gave ours to nobody, and only we know. */
+        const bool gave_back = !grants->takes && grants->yields >= YIELDS_HANDED;
+        if (!grants->behind && (lease->votes.unknown != 0 || gave_back)) {
             grants->refresh_ns = redlock_min_ns(grants->refresh_ns, redlock_lease_retry_ns(lease, event->now_ns));
         }
     }

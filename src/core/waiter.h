@@ -25,6 +25,9 @@
  *                                                 delay
  *         not behind, and a node has timed out    WAIT, after the retry delay: the answer that
  *                                                 came too late may have been a grant
+ *         not behind, and we have just handed nodes to nobody
+ *                                                 WAIT, after the retry delay: the earlier waiter
+ *                                                 may have no node by now, so that it does not look
  *         the ticket is wrong                     the next WAIT comes after a RELEASE, under the
  *                                                 right ticket and a fresh token
  * some    the others had no time to grant yet     look: WAIT that takes, after twice the slowest

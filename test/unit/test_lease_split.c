@@ -109,6 +109,31 @@ LIFE_TEST(a_split_lock_is_handed_over_only_twice, life_begin_in_line(&life, 3)) 
     assert_int_equal(life_queue(&life)->yields, 1); /* another had a quorum: it is alive */
 }
 
+/* To a node that it handed to nobody, somebody must come back. */
+LIFE_TEST(who_handed_it_to_nobody_asks_again, life_begin_in_line(&life, 3)) {
+    for (int yields = 0; yields < 3; yields++) {
+        life_vote(&life, 0, G);
+        life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
+        life_queued(&life, 2, LIFE_VIEW(DIRECT, 7, 60000, 0));
+        life_expect_next(&life, 2, 2);
+        life_timer(&life);
+        assert_is(life.did.did, REDLOCK_GRANTS_LOOKED);
+        life_vote(&life, 0, G);
+        life_answer_queued(&life, 6, LIFE_VIEW(AHEAD, 8, 60000, 1));
+        assert_is(life.did.did, REDLOCK_GRANTS_YIELDED);
+    }
+    assert_is(life.did.handing, REDLOCK_HAND_NOBODY);
+    const int64_t yielded_ms = life.at_ms;
+    life_queued(&life, 1, LIFE_VIEW(NONE, 0, -2, 1));
+    life_answer_queued(&life, 6, LIFE_VIEW(AHEAD, 8, 60000, 1));
+    life_expect(&life, QUEUED, NOTHING); /* the writer may be about to take it */
+    life_expect_next(&life, 50, 200);
+    life_expect(life_timer(&life), QUEUED, WAITS(7, 8, REFRESHED));
+    assert_true(life_queue(&life)->takes);
+    life_answer_queued(&life, 7, LIFE_VIEW(AHEAD, 8, 60000, 1));
+    assert_in_range(life_next_ms(&life) - yielded_ms, R_MS * 9 / 10, R_MS * 12 / 10);
+}
+
 LIFE_TEST(with_none_before_it_it_stays_and_looks_again, look(&life)) {
     life_vote(life_at(&life, 23), 0, G);
     life_answer_queued(&life, 6, LIFE_VIEW(LATER, 9, 60000, 0));
