@@ -370,18 +370,20 @@ Made(at, links, told) == [at |-> at, links |-> links, told |-> told]
 (* A step of a node, at a request of this client. Others learn by a push that they have the lock
    now, and one may be lost: then its client knows only what was answered before. Who has given up
    the token that is told something does not listen. *)
-Becomes(n, of, made) ==
-    LET hears(c) == /\ c \in made.told /\ client[c].phase = "queued" /\ Owned(c) = {}
-                    /\ ~made.links[c][n].ghost /\ ~IsReleasing(made.links, c, n)
-        pushed == made.at.owners \ (node[n].owners \cup {of})
-    IN  /\ node' = [node EXCEPT ![n] = made.at]
-        /\ client' = IF made.told = {} THEN client
-                     ELSE [c \in Clients |-> [client[c] EXCEPT !.told = @ \/ hears(c)]]
-        /\ \/ link' = made.links /\ UNCHANGED faults
-           \/ /\ faults.losses < Losses
-              /\ \E c \in pushed :
-                    link' = [made.links EXCEPT ![c][n].deaf = TRUE, ![c][n].seen = link[c][n].seen]
-              /\ faults' = [faults EXCEPT !.losses = @ + 1]
+Becomes(n, of, makes) ==
+    \E made \in {makes} :    \* TLC computes it once, also where it asks what is enabled
+        LET hears(c) == /\ c \in made.told /\ client[c].phase = "queued" /\ Owned(c) = {}
+                        /\ ~made.links[c][n].ghost /\ ~IsReleasing(made.links, c, n)
+            pushed == made.at.owners \ (node[n].owners \cup {of})
+        IN  /\ node' = [node EXCEPT ![n] = made.at]
+            /\ client' = IF made.told = {} THEN client
+                         ELSE [c \in Clients |-> [client[c] EXCEPT !.told = @ \/ hears(c)]]
+            /\ \/ link' = made.links /\ UNCHANGED faults
+               \/ /\ faults.losses < Losses
+                  /\ \E c \in pushed :
+                        link' = [made.links EXCEPT ![c][n].deaf = TRUE,
+                                                   ![c][n].seen = link[c][n].seen]
+                  /\ faults' = [faults EXCEPT !.losses = @ + 1]
 
 Before(line, c) == {d \in line : IsBefore(d, c)}
 FirstOf(line, count) == {c \in line : Cardinality(Before(line, c)) < count}
@@ -603,14 +605,21 @@ JoinsOthers ==
 (* What happens in the end, if messages arrive and clients go on. A connection need not break,
    nobody need begin, and nobody need give up. *)
 
+(* The fairness of nodes is WF_vars. That says when a step is enabled, which TLC takes long to find
+   out by itself. *)
+NodeMay(n) == \/ FirstHolder \in node[n].owners \/ node[n].left
+              \/ node[n].ghosts # {} /\ ~Is("push-unanswered")
+
 FairSpec ==
     /\ Spec
     /\ \A c \in Clients :
             /\ WF_vars(Hold(c)) /\ WF_vars(LoseTry(c)) /\ WF_vars(Release(c))
             /\ WF_vars(JudgeWait(c)) /\ WF_vars(WaitAgain(c))
             /\ WF_vars(Look(c)) /\ WF_vars(JudgeLook(c))
-    /\ \A n \in Nodes : WF_vars(NodeStep(n))
-    /\ \A c \in Clients, n \in Nodes : WF_vars(Execute(c, n)) /\ WF_vars(ExecuteLate(c, n))
+    /\ \A n \in Nodes : []<>~NodeMay(n) \/ []<><<NodeStep(n)>>_vars
+    /\ \A c \in Clients, n \in Nodes :
+            /\ []<>(link[c][n].requests = <<>>) \/ []<><<Execute(c, n)>>_vars
+            /\ []<>(link[c][n].late = "none") \/ []<><<ExecuteLate(c, n)>>_vars
 
 (* Whoever waits is served in the end, or gives up: also a writer while readers keep coming, and the
    other way round. So a split ends, and yields do not go on for ever. *)
