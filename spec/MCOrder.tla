@@ -2,19 +2,32 @@
 (* Order.tla for TLC: what is alike, and what a good search must meet. *)
 EXTENDS Order, Goals
 
-CONSTANTS n1, n2, n3, n4, n5
+CONSTANTS
+    n1, n2, n3, n4, n5,
+    Short       \* whether the search goes no further than it takes a try to pass without a yield
 
 (* Clients are not alike: they begin one after the other. *)
 Symmetry == Permutations(Nodes)
 
+ASSUME Short => Tries > 0   \* otherwise nobody notes a yield
+
+Goes == Short =>
+    /\ \A c \in Clients : ~client[c].yielded /\ client[c].phase \notin {"held", "ended"}
+    /\ \E c \in Clients : client[c].phase \in {"out", "trying"}
+
 ASSUME Expect(
     {"lock handed over", "free lock taken by a WAIT",
-     "began when an earlier one was queued on a quorum", "held by a queued client",
-     "look that changes nothing", "yield because an earlier waiter has a node",
-     "yield that gives a lock to another one", "refresh or WAIT that takes nothing"}
-    \cup (IF Cardinality(Nodes) > Quorum THEN {"yield because another token has a quorum"} ELSE {})
-    \cup (IF Tries > 0 THEN {"held by a try", "lost try that had a node",
-                             "lock of a try handed over, because of its mark"} ELSE {})
+     "began when an earlier one was queued on a quorum", "look that changes nothing"}
+    \cup (IF Short THEN {} ELSE {
+        "held by a queued client", "yield because an earlier waiter has a node",
+        "yield that gives a lock to another one", "refresh or WAIT that takes nothing"})
+    \cup (IF Cardinality(Nodes) > Quorum /\ ~Short
+          THEN {"yield because another token has a quorum"} ELSE {})
+    \cup (IF Tries > 0 THEN {"lost try that had a node"} ELSE {})
+    \cup (IF Tries > 0 /\ ~Short
+          THEN {"held by a try", "lock of a try handed over, because of its mark"} ELSE {})
+    \cup (IF Tries > 0 /\ Waiters > 2 /\ ~Short
+          THEN {"try passes one who did not yield, with what a yield gave back"} ELSE {})
     \cup (IF Breaks > 0 THEN {"WAIT executed after its RELEASE: queued",
                               "the same, served: its push is answered by RELEASE",
                               "WAIT executed after its RELEASE: took a free lock, no push"} ELSE {})
@@ -84,5 +97,7 @@ MeetGoals ==
     /\ Meets(20, "refresh or WAIT that takes nothing",
              \E c \in Clients, n \in Nodes :
                     IsNext(c, n, "enter") /\ node[n].owner = Free /\ ~node[n].left)
+    /\ Meets(21, "try passes one who did not yield, with what a yield gave back",
+             \E c \in Clients : HoldsNow(c, "trying") /\ client'[c].due # {})
 
 ===================================================================================================

@@ -98,6 +98,9 @@ TypeOK ==
             owner : Clients \cup {Free, FirstHolder},
             ghost : BOOLEAN,        \* the owner's token was released before it was granted
             left : BOOLEAN,         \* the lock is left free: no WAIT takes it
+            \* Tries: a yield gave it back to nobody while others were queued, and it is free
+            \* since, or a try took it.
+            back : BOOLEAN,
             try : {"no", "plain", "marked"} ]]  \* "The mark": the key is a try's
     /\ breaks \in 0..Breaks
 
@@ -108,7 +111,7 @@ Init ==
             [requests |-> <<>>, place |-> FALSE, ghost |-> FALSE, late |-> "none",
              seen |-> Unanswered]]]
     /\ node = [n \in Nodes |->
-            [owner |-> FirstHolder, ghost |-> FALSE, left |-> FALSE, try |-> "no"]]
+            [owner |-> FirstHolder, ghost |-> FALSE, left |-> FALSE, back |-> FALSE, try |-> "no"]]
     /\ breaks = 0
 
 ---------------------------------------------------------------------------------------------------
@@ -302,11 +305,13 @@ First(links, n) == CHOOSE c \in Line(links, n) : \A d \in Line(links, n) \ {c} :
 (* The node gives its key to the first in its queue, or deletes it. *)
 Serve(links, n) ==
     IF Line(links, n) = {}
-    THEN /\ node' = [node EXCEPT ![n] = [@ EXCEPT !.owner = Free, !.ghost = FALSE, !.try = "no"]]
+    THEN /\ node' = [node EXCEPT ![n] = [@ EXCEPT !.owner = Free, !.ghost = FALSE,
+                                                  !.back = FALSE, !.try = "no"]]
          /\ link' = links
     ELSE LET c == First(links, n)
              ghost == links[c][n].ghost
-         IN  /\ node' = [node EXCEPT ![n] = [@ EXCEPT !.owner = c, !.ghost = ghost, !.try = "no"]]
+         IN  /\ node' = [node EXCEPT ![n] = [@ EXCEPT !.owner = c, !.ghost = ghost,
+                                                      !.back = FALSE, !.try = "no"]]
              /\ link' = IF ghost THEN [links EXCEPT ![c][n].ghost = FALSE]
                         ELSE [links EXCEPT ![c][n].place = FALSE, ![c][n].seen = Unanswered]
 
@@ -351,12 +356,14 @@ ExecuteRelease(links, c, n, release) ==
         isLeft == release = "leave" /\ Line(gone, n) # {}
         hands == release = "release" \/ (release = "delete" /\ node[n].try = "marked")
                  \/ (release = "leave" /\ ~isLeft)
+        isBack == Tries > 0 /\ release = "keep" /\ node[n].try = "no" /\ Line(gone, n) # {}
         leaves == ~ours /\ node[n].owner = Free /\ links[c][n].place /\ ~stays
     IN  /\ IF ours /\ hands THEN Serve(gone, n)
            ELSE /\ link' = gone
                 /\ node' = IF ours
                            THEN [node EXCEPT ![n] = [owner |-> Free, ghost |-> FALSE,
-                                                     left |-> isLeft \/ @.left, try |-> "no"]]
+                                                     left |-> isLeft \/ @.left,
+                                                     back |-> isBack, try |-> "no"]]
                            ELSE node
         /\ IF (ours /\ isLeft /\ ~Is("left-untold")) \/ (leaves /\ ~Is("gone-untold"))
            THEN Tell(gone, n)
@@ -377,7 +384,8 @@ Execute(c, n) ==
                     /\ link' = links
                     /\ node' = IF node[n].owner = Free
                                THEN [node EXCEPT ![n] = [owner |-> c, ghost |-> FALSE,
-                                                         left |-> @.left, try |-> "plain"]]
+                                                         left |-> @.left, back |-> @.back,
+                                                         try |-> "plain"]]
                                ELSE node
                     /\ UNCHANGED client
              [] request = "enter" -> ExecuteAndAnswer(links, c, n, FALSE) /\ UNCHANGED client
@@ -444,8 +452,11 @@ Exclusion == \A c, d \in Clients : client[c].phase = "held" /\ client[d].phase =
 
 (* No client holds the lock that began when an earlier one had its place on a quorum (in the
    queue, or the key itself) and has not yielded since. A try may, while the lock is left free, or
-   while what the earlier one gave back is free. *)
-InTheOrder == \A c \in Clients : client[c].phase = "held" => client[c].due = {}
+   with nodes that somebody gave back who yielded. It has no more others than a quorum leaves out:
+   on none of them did the earlier one have its place. *)
+InTheOrder == \A c \in Clients : client[c].phase = "held" =>
+    \/ client[c].due = {}
+    \/ Cardinality({n \in Owned(c) : ~node[n].back}) <= Cardinality(Nodes) - Quorum
 
 (* No token is in the queue of a node that has executed its RELEASE, unless a WAIT on an old
    connection put it there. A present token is new when a RELEASE was sent before it. *)
