@@ -2,7 +2,9 @@
 (* Order.tla for TLC: what is alike, and what a good search must meet. *)
 EXTENDS Order, Goals
 
-CONSTANTS n1, n2, n3, n4, n5
+CONSTANTS
+    n1, n2, n3, n4, n5,
+    Short       \* whether the search goes no further than it takes a try to pass without a yield
 
 (* Clients are not alike: they begin one after the other. *)
 Symmetry == Permutations(Nodes)
@@ -10,16 +12,26 @@ Symmetry == Permutations(Nodes)
 Writing == Clients \ Reading
 Trying == {c \in Clients : c + Tries > Waiters}
 
+ASSUME Short => Tries > 0   \* otherwise nobody notes a yield
+
+Goes == Short =>
+    /\ \A c \in Clients : ~client[c].yielded /\ client[c].phase \notin {"held", "ended"}
+    /\ \E c \in Clients : client[c].phase \in {"out", "trying"}
+
 ASSUME Expect(
-    {"lock handed over", "free lock taken by a WAIT", "held by a queued client",
-     "yield because an earlier waiter has a node", "yield that gives a lock to another one",
-     "refresh or WAIT that takes nothing"}
+    {"lock handed over", "free lock taken by a WAIT"}
+    \cup (IF Short THEN {} ELSE {
+        "held by a queued client", "yield because an earlier waiter has a node",
+        "yield that gives a lock to another one", "refresh or WAIT that takes nothing"})
     \cup (IF Writing # {} THEN
          {"began when an earlier one was queued on a quorum", "look that changes nothing"} ELSE {})
-    \cup (IF Cardinality(Nodes) > Quorum THEN {"yield because another token has a quorum"} ELSE {})
-    \cup (IF Trying \cap Writing # {} THEN
-         {"held by a try", "lost try that had a node",
-          "lock of a try handed over, because of its mark"} ELSE {})
+    \cup (IF Cardinality(Nodes) > Quorum /\ ~Short
+          THEN {"yield because another token has a quorum"} ELSE {})
+    \cup (IF Trying \cap Writing # {} THEN {"lost try that had a node"} ELSE {})
+    \cup (IF Trying \cap Writing # {} /\ ~Short
+          THEN {"held by a try", "lock of a try handed over, because of its mark"} ELSE {})
+    \cup (IF Trying \cap Writing # {} /\ Waiters > 2 /\ ~Short
+          THEN {"try passes one who did not yield, with what a yield gave back"} ELSE {})
     \cup (IF Trying \cap Reading # {} THEN
          {"held by a try", "try of a reader refused, because somebody waits"} ELSE {})
     \cup (IF 1 \in Reading /\ Writing # {} THEN {"yield of a writer to a reader"} ELSE {})
@@ -136,5 +148,7 @@ MeetGoals ==
     /\ Meets(20, "refresh or WAIT that takes nothing",
              \E c \in Clients, n \in Nodes :
                     IsNext(c, n, "enter") /\ IsFree(node[n]) /\ ~node[n].left)
+    /\ Meets(31, "try passes one who did not yield, with what a yield gave back",
+             \E c \in Clients : HoldsNow(c, "trying") /\ client'[c].due # {})
 
 ===================================================================================================

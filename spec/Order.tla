@@ -126,7 +126,10 @@ TypeOK ==
             shared : BOOLEAN,           \* they read
             tries : SUBSET Clients,     \* the owners by the token of a try
             marked : BOOLEAN,           \* "The mark": the token of a try, which has the lock alone
-            left : BOOLEAN ]]           \* the lock is left free: no WAIT takes it
+            left : BOOLEAN,             \* the lock is left free: no WAIT takes it
+            \* Tries: a yield gave it back to nobody while others were queued, and it is free
+            \* since, or a try took it.
+            back : BOOLEAN ]]
     /\ faults \in [breaks : 0..Breaks, losses : 0..Losses]
 
 Init ==
@@ -138,7 +141,7 @@ Init ==
              seen |-> Unanswered]]]
     /\ node = [n \in Nodes |->
             [owners |-> {FirstHolder}, ghosts |-> {}, shared |-> FirstReads, tries |-> {},
-             marked |-> FALSE, left |-> FALSE]]
+             marked |-> FALSE, left |-> FALSE, back |-> FALSE]]
     /\ faults = [breaks |-> 0, losses |-> 0]
 
 ---------------------------------------------------------------------------------------------------
@@ -418,7 +421,8 @@ Serve(at, links, n) ==
         ghosts == {c \in served : links[c][n].ghost}
         owners == {c \in served : links[c][n].place /\ (joins \/ c \notin ghosts)}
     IN  IF line = {} THEN Made(at, links, {})
-        ELSE Made([at EXCEPT !.owners = @ \cup owners, !.ghosts = @ \cup ghosts, !.shared = joins],
+        ELSE Made([at EXCEPT !.owners = @ \cup owners, !.ghosts = @ \cup ghosts, !.shared = joins,
+                             !.back = @ /\ at.shared],
                   [c \in Clients |-> [links[c] EXCEPT
                       ![n] = [@ EXCEPT !.ghost = @ /\ c \notin ghosts,
                                        !.place = @ /\ c \notin owners,
@@ -426,7 +430,8 @@ Serve(at, links, n) ==
                   IF joins THEN AtLimit(line) ELSE {})
 
 (* The key of a node when one who had it has left. *)
-Left(at) == IF IsFree(at) THEN [at EXCEPT !.shared = FALSE, !.marked = FALSE] ELSE at
+Left(at) ==
+    IF IsFree(at) THEN [at EXCEPT !.shared = FALSE, !.marked = FALSE, !.back = FALSE] ELSE at
 Without(at, c) == Left([at EXCEPT !.owners = @ \ {c}, !.tries = @ \ {c}])
 WithoutGhost(at, c) == Left([at EXCEPT !.ghosts = @ \ {c}])
 
@@ -485,10 +490,12 @@ ExecuteRelease(links, c, n, release) ==
         isLeft == release = "leave" /\ line # {} /\ ~rest.shared
         hands == release = "release" \/ (release = "delete" /\ at.marked)
                  \/ (release = "leave" /\ ~isLeft)
+        isBack == Tries > 0 /\ release = "keep" /\ c \notin at.tries /\ line # {}
+                  /\ IsFree(rest)
         leaves == links[c][n].place /\ ~stays
     IN  IF c \in at.owners
         THEN IF hands THEN Handed(at, rest, gone, n)
-             ELSE Made([rest EXCEPT !.left = isLeft \/ @], gone,
+             ELSE Made([rest EXCEPT !.left = isLeft \/ @, !.back = isBack \/ @], gone,
                        IF isLeft /\ ~Is("left-untold") THEN FirstOf(line, Told) ELSE {})
         ELSE IF leaves /\ at.shared /\ release # "keep" /\ ~Is("gone-quietly")
         THEN Serve(at, gone, n)
@@ -571,8 +578,12 @@ Exclusion == \A c, d \in Clients : Holds(c) /\ Holds(d) /\ c # d => Reads(c) /\ 
 
 (* No client holds the lock that began when an earlier one had its place on a quorum (in the
    queue, or the key itself) and has not yielded since, unless both read. A try may, while the lock
-   is left free, or while what the earlier one gave back is free. *)
-InTheOrder == \A c \in Clients : Holds(c) => client[c].due = {}
+   is left free, or with nodes that somebody gave back who yielded. It has no more others than a
+   quorum leaves out: on none of them did the earlier one have its place. *)
+InTheOrder == \A c \in Clients : Holds(c) =>
+    \/ client[c].due = {}
+    \/ Cardinality({n \in Owned(c) : ~node[n].back \/ c \notin node[n].tries})
+            <= Cardinality(Nodes) - Quorum
 
 (* No token is in the queue of a node that has executed its RELEASE, unless a WAIT on an old
    connection put it there. A present token is new when a RELEASE was sent before it. *)
