@@ -99,7 +99,7 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .lock_delay_ms = (int32_t)options->lock_delay_ms,
                                  .heal = options->heal,
                                  .fencing = options->fencing,
-                                  .slots = options->permits > 0,
+                                 .slots = options->permits > 0,
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,

@@ -117,7 +117,7 @@ struct redlock_message {
     bool by_source;                      /* REDLOCK_AGAIN_BY_SOURCE: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool by_try;                         /* RELEASE: who waits has marked the key */
-    bool slots;                          /* ACQUIRE, EXTEND, HEAL, RELEASE, FENCE: the target has some */
+    bool slots;                          /* all but WAIT: the target has some */
     struct redlock_form form;            /* that of these nodes, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */

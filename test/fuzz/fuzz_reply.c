@@ -93,6 +93,15 @@ static void check_acquired(unsigned kind, const struct redlock_reply *reply, con
     }
 }
 
+static void check_compared(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
+    if (kind & REDLOCK_KIND_TIMED) {
+        check_array(reply, 4, 1);
+    } else {
+        assert(is_number(&reply->value, answer->handed_over ? 2 : 1));
+        assert(!answer->handed_over || kind == REDLOCK_OP_RELEASE);
+    }
+}
+
 static void check_granted(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
     if (kind & REDLOCK_KIND_SHARED) {
         check_shared(kind, reply);
@@ -101,6 +110,10 @@ static void check_granted(unsigned kind, const struct redlock_reply *reply, cons
     if (kind == TAKE) {
         check_array(reply, 4, 1);
         check_slots(answer);
+        return;
+    }
+    if (kind & REDLOCK_KIND_SLOTS) {
+        check_compared(kind, reply, answer);
         return;
     }
     switch (redlock_wire_operation(kind)) {
@@ -128,12 +141,7 @@ static void check_granted(unsigned kind, const struct redlock_reply *reply, cons
         check_place(reply, 1);
         break;
     default:
-        if (kind & REDLOCK_KIND_TIMED) {
-            check_array(reply, 4, 1);
-        } else {
-            assert(is_number(&reply->value, answer->handed_over ? 2 : 1));
-            assert(!answer->handed_over || kind == REDLOCK_OP_RELEASE);
-        }
+        check_compared(kind, reply, answer);
     }
 }
 
