@@ -110,7 +110,8 @@ TypeOK ==
             \* to it were judged.
             wait : {"take", "enter", "look", "judged"},
             behind : BOOLEAN,       \* one other token had a quorum when we last judged
-            told : SUBSET Nodes,    \* they said that the lock is free, or will be left free so long
+            \* They said that the lock is free, or will be left free so long, or that others read.
+            told : SUBSET Nodes,
             returns : BOOLEAN,      \* it gave its nodes to nobody, and will come back to them
             yielded : BOOLEAN ]]    \* Tries: it has yielded, and no WAIT has taken since
     /\ link \in [Clients -> [Nodes -> [
@@ -631,7 +632,8 @@ JoinsOthers ==
 
    A step that can be taken cannot be taken for ever. That is weak fairness of these steps, as
    none of them goes on for ever without a pause: a client that has asked waits for all nodes, and
-   whatever else it sends, it sends once. TLC checks it in less time. *)
+   so does one that comes again; whatever else it sends, it sends once. TLC checks it in less
+   time. *)
 
 (* When a step of a node is enabled, which TLC takes long to find out by itself. *)
 NodeMay(n) == \/ FirstHolder \in node[n].owners \/ node[n].left
