@@ -4,7 +4,7 @@
    meets it; check.sh fails if one that it expects is missing. *)
 EXTENDS Integers, TLC
 
-GoalsMax == 20
+GoalsMax == 31
 Expected == GoalsMax + 1
 
 ASSUME \A i \in 1..GoalsMax : TLCSet(i, FALSE)

@@ -63,7 +63,7 @@ configure() {
         fi
     done <<<"$changes;"
     if [[ $kind == lives || $kind == dies ]]; then
-        sed_arguments+=(-e 's/^SPECIFICATION .*/SPECIFICATION FairSpec/' -e '/^SYMMETRY/d')
+        sed_arguments+=(-e 's/^SPECIFICATION .*/SPECIFICATION FairSpec/' -e '/^(SYMMETRY|CONSTRAINT)/d')
         properties=$names
     fi
     if [[ $kind == breaks ]]; then
