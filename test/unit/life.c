@@ -111,6 +111,14 @@ struct life *life_ready(struct life *life, unsigned node) {
     return step(life, (struct redlock_event){.type = REDLOCK_EVENT_READY, .nodes = REDLOCK_NODE(node)});
 }
 
+struct life *life_admit(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_ADMIT});
+}
+
+struct life *life_exclude(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_EXCLUDE});
+}
+
 struct life *life_poll(struct life *life) {
     return step(life, (struct redlock_event){.type = REDLOCK_EVENT_POLL});
 }

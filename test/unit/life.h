@@ -79,6 +79,9 @@ struct life *life_listen(struct life *life);
 struct life *life_left(struct life *life);
 struct life *life_ready(struct life *life, unsigned node);
 struct life *life_poll(struct life *life);
+/* It stands at the gate of its slots, or does not any more. */
+struct life *life_admit(struct life *life);
+struct life *life_exclude(struct life *life);
 struct life *life_void(struct life *life, redlock_nodes nodes);
 struct life *life_timer(struct life *life);
 struct life *life_cancel(struct life *life, int code);

@@ -157,6 +157,22 @@ LIFE_TEST(no_attempt_begins_when_the_wait_is_over, life_init(&life, 1)) {
     assert_int_equal(life_next_ms(&life), -1);
 }
 
+/* An acquire of permits that was lost waits until it stands at the gate. */
+LIFE_TEST(who_is_not_at_the_gate_does_not_try_again, life_init(&life, 1)) {
+    life.plan.wait_timeout_ms = 1000;
+    life.plan.at_no_gate = true;
+    life_begin(&life);
+    life_expect(life_vote(life_at(&life, 10), 0, D), RETRYING, .cleanup = 1);
+    assert_int_equal(life_next_ms(&life), 1000);
+    life_expect(life_admit(life_at(&life, 500)), ACQUIRING, SENDS(ACQUIRE, 1, 2));
+    life_expect(life_exclude(life_at(&life, 510)), ACQUIRING, NOTHING); /* what is under way goes on */
+    life_expect(life_vote(&life, 0, D), RETRYING, .cleanup = 1);
+    assert_int_equal(life_next_ms(&life), 1000);
+    life_expect(life_exclude(life_at(&life, 600)), RETRYING, NOTHING);
+    /* the wait is over, though it is admitted */
+    life_expect(life_admit(life_at(&life, 1000)), ENDED, ACQUIRED(ERR_CONTENDED));
+}
+
 LIFE_TEST(the_wait_ends_in_the_middle_of_an_attempt, life_init(&life, 3)) {
     /* the first attempt: by its answers */
     life.plan.wait_timeout_ms = 30;
