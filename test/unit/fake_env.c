@@ -179,14 +179,16 @@ void fake_env_close(struct fake_env *fake) {
     redlock_group_delete(fake->group);
 }
 
-/* As redlock_wire_grants(). */
-static bool may_be_plain(enum redlock_operation operation) {
-    return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_EXTEND || operation == REDLOCK_OP_RELEASE;
+/* As redlock_wire_grants(). A take says which slots it gave. */
+static bool may_be_plain(const struct fake_sent *sent) {
+    const bool takes = sent->operation == REDLOCK_OP_ACQUIRE && sent->slots.permits > 0;
+    return !takes && (sent->operation == REDLOCK_OP_ACQUIRE || sent->operation == REDLOCK_OP_EXTEND ||
+                      sent->operation == REDLOCK_OP_RELEASE);
 }
 
 static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_kind vote, enum redlock_again again) {
     sent->answered = true;
-    if (vote == REDLOCK_VOTE_GRANTED && again == REDLOCK_AGAIN_NOT && may_be_plain(sent->operation)) {
+    if (vote == REDLOCK_VOTE_GRANTED && again == REDLOCK_AGAIN_NOT && may_be_plain(sent)) {
         redlock_group_granted(fake->group, sent->owner, sent->round, sent->node, fake->now_ns);
         return;
     }
