@@ -104,15 +104,15 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
     return begin_cancellable(client, &acquire->call, asked->lock.cancel, code, &failure);
 }
 
-static int acquire(redlock_client *client, struct acquire_call *acquire, const redlock_client_acquire_options *options,
-                   redlock_lease **lease) {
+static int acquire(redlock_client *client, struct acquire_call *acquire, const char *resource,
+                   const redlock_client_acquire_options *options, redlock_lease **lease) {
     redlock_client_acquire_options asked;
     int cancel_state;
     if (!lease) {
         return redlock_call_refuse(&acquire->call, REDLOCK_ERR_INVALID, "lease is NULL");
     }
     *lease = NULL;
-    if (!acquire->several && !acquire->call.resource) {
+    if (!acquire->several && !resource) {
         return redlock_call_refuse(&acquire->call, REDLOCK_ERR_INVALID, "resource is NULL");
     }
     acquire->call.stop = stop_acquire;
@@ -138,7 +138,7 @@ static int acquire(redlock_client *client, struct acquire_call *acquire, const r
 int redlock_client_acquire(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
                            redlock_lease **lease, redlock_result **result) {
     struct acquire_call call = {.call = redlock_call_of(acquire_begins, REDLOCK_RESULT_ACQUIRE, resource, result)};
-    return acquire(client, &call, options, lease);
+    return acquire(client, &call, resource, options, lease);
 }
 
 /* NULL if there is none: then the manager says what is wrong. */
@@ -154,7 +154,7 @@ int redlock_client_acquire_all(redlock_client *client, const redlock_item *items
                                 .several = true,
                                 .items = items,
                                 .count = count};
-    return acquire(client, &call, options, lease);
+    return acquire(client, &call, resource, options, lease);
 }
 
 static int refuse_null(struct redlock_call *call) {
