@@ -165,7 +165,8 @@ LIFE_TEST(who_is_not_at_the_gate_does_not_try_again, life_init(&life, 1)) {
     life_expect(life_vote(life_at(&life, 10), 0, D), RETRYING, .cleanup = 1);
     assert_int_equal(life_next_ms(&life), 1000);
     life_expect(life_admit(life_at(&life, 500)), ACQUIRING, SENDS(ACQUIRE, 1, 2));
-    life_expect(life_exclude(life_at(&life, 510)), ACQUIRING, NOTHING); /* what is under way goes on */
+    /* what is under way goes on */
+    life_expect(life_exclude(life_at(&life, 510)), ACQUIRING, NOTHING);
     life_expect(life_vote(&life, 0, D), RETRYING, .cleanup = 1);
     assert_int_equal(life_next_ms(&life), 1000);
     life_expect(life_exclude(life_at(&life, 600)), RETRYING, NOTHING);
