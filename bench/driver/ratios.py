@@ -309,14 +309,21 @@ def fast_share(results: Results, points: list[tuple[str, str]]) -> float | None:
     return fast / (fast + slow) if fast + slow else None
 
 
-def _fencing(results: Results) -> list[Ratio]:
+def _alternation(results: Results, letter: str, kind: str) -> list[Ratio]:
+    """Acquires of the kind ÷ plain ones, near and over links."""
     made = []
-    why = _why(results, "i", ALTERNATE, ASYNC)
-    for name, point in (("fenced", ALTERNATE), ("link1_fenced", FAR)):
+    why = _why(results, letter, ALTERNATE, ASYNC)
+    for name, point in ((kind, ALTERNATE), (f"link1_{kind}", FAR)):
         for percentile in ("p50", "p99"):
-            above = results.by_round("i", point, ASYNC, f"fenced_{percentile}_us")
-            below = results.by_round("i", point, ASYNC, f"acquire_{percentile}_us")
+            above = results.by_round(letter, point, ASYNC, f"{kind}_{percentile}_us")
+            below = results.by_round(letter, point, ASYNC, f"acquire_{percentile}_us")
             made.append(_spread(f"{name}_{percentile}_ratio", stats.spread(stats.ratios(above, below)), why))
+    return made
+
+
+def _fencing(results: Results) -> list[Ratio]:
+    why = _why(results, "i", ALTERNATE, ASYNC)
+    made = _alternation(results, "i", "fenced")
     for name, key in (("cycles", "cycles_per_s"), ("cpu", "cpu_us_each"), ("servers_cpu", "servers_cpu_us_each")):
         ratio = results.ratio("i", WITH_TOKENS, ASYNC, key, (WITHOUT_TOKENS, ASYNC))
         made.append(_spread(f"fenced_{name}_ratio_{FENCED_WORKERS}", ratio, _why(results, "i", WITH_TOKENS, ASYNC)))
@@ -331,13 +338,8 @@ def _fencing(results: Results) -> list[Ratio]:
 
 def _readers(results: Results) -> list[Ratio]:
     """Shared ÷ exclusive."""
-    made = []
     why = _why(results, "j", ALTERNATE, ASYNC)
-    for name, point in (("shared", ALTERNATE), ("link1_shared", FAR)):
-        for percentile in ("p50", "p99"):
-            above = results.by_round("j", point, ASYNC, f"shared_{percentile}_us")
-            below = results.by_round("j", point, ASYNC, f"acquire_{percentile}_us")
-            made.append(_spread(f"{name}_{percentile}_ratio", stats.spread(stats.ratios(above, below)), why))
+    made = _alternation(results, "j", "shared")
     for resources in READERS_RESOURCES:
         point = readers_point(SHARED, resources)
         ratio = results.ratio("j", point, ASYNC, "cycles_per_s", (readers_point(EXCLUSIVE, resources), ASYNC))
