@@ -60,13 +60,6 @@ static void wait_for_a_waiter(const char *queue) {
     assert_true(drive_until(world_loop, someone_waits, (void *)(uintptr_t)queue, DRIVE_TIMEOUT_MS));
 }
 
-/* Whoever waits can be told at once. */
-static redlock_manager *listening(void) {
-    redlock_manager_options options = world_options();
-    options.listen = true;
-    return world_manager_with(&options);
-}
-
 TESTS_WITH(world_three, world_end);
 
 MANAGER_TEST(all_or_none) {
@@ -83,7 +76,7 @@ MANAGER_TEST(all_or_none) {
 }
 
 WORLD_TEST(it_waits_for_the_first_that_is_missing) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *b = world_acquire(manager, "b", LONG_MS), *c = world_acquire(manager, "c", LONG_MS);
     ask(other, ABC, TIMES(LONG_MS, LONG_MS), outcome);
     wait_for_a_waiter("b:wait");
@@ -99,7 +92,7 @@ WORLD_TEST(it_waits_for_the_first_that_is_missing) {
 
 /* The later ones are of use to others meanwhile. */
 WORLD_TEST(what_comes_after_the_missing_one_is_free_meanwhile) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *b = world_acquire(manager, "b", LONG_MS);
     ask(other, ABC, TIMES(LONG_MS, LONG_MS), outcome);
     wait_for_a_waiter("b:wait");
@@ -174,7 +167,7 @@ static bool all_ended(void *data) {
 WORLD_TEST(opposite_orders_do_not_wait_for_each_other) {
     struct crowd crowd = {.left = 300};
     struct member members[6];
-    redlock_manager *managers[] = {listening(), listening(), listening()};
+    redlock_manager *managers[] = {world_listening(), world_listening(), world_listening()};
     for (int i = 0; i < 6; i++) {
         members[i] = (struct member){.crowd = &crowd, .manager = managers[i % 3], .reversed = i % 2 == 1};
         ev_init(&members[i].timer, on_worked);
@@ -213,7 +206,7 @@ MANAGER_TEST(its_deadline_is_that_of_all) {
 
 /* One that is kept is lost: the keys are deleted while it waits. */
 WORLD_TEST(one_that_is_lost_meanwhile_is_taken_again) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_acquire_options options = world_acquire_options(1500, LONG_MS);
     options.heal = false;
     redlock_lease *b = world_acquire(manager, "b", LONG_MS);
@@ -264,7 +257,7 @@ MANAGER_TEST(each_item_has_a_fencing_token) {
 
 /* Two who read one of their items, and one who writes it. */
 WORLD_TEST(modes_are_mixed) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_item items[] = {ITEM("a"), ITEM("b")}, others[] = {ITEM("b"), ITEM("c")};
     items[1].mode = others[0].mode = REDLOCK_SHARED;
     redlock_lease *first = take(manager, items, 2, TIMES(LONG_MS, 0));
@@ -279,7 +272,7 @@ WORLD_TEST(modes_are_mixed) {
 }
 
 WORLD_TEST(a_cancel_gives_all_back) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_request *request;
     redlock_lease *c = world_acquire(manager, "c", LONG_MS);
     assert_is(redlock_acquire_all(other, ABC, TIMES(LONG_MS, LONG_MS), &request, outcome_collect, outcome), REDLOCK_OK);
@@ -292,7 +285,7 @@ WORLD_TEST(a_cancel_gives_all_back) {
 }
 
 WORLD_TEST(a_wait_ends_in_time) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *c = world_acquire(manager, "c", LONG_MS);
     ask(other, ABC, TIMES(LONG_MS, 300), outcome);
     wait_for_a_waiter("c:wait");
@@ -303,7 +296,7 @@ WORLD_TEST(a_wait_ends_in_time) {
 }
 
 WORLD_TEST(a_close_while_it_waits) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *c = world_acquire(manager, "c", LONG_MS);
     ask(other, ABC, TIMES(LONG_MS, LONG_MS), outcome);
     wait_for_a_waiter("c:wait");
@@ -333,7 +326,7 @@ WORLD_TEST(under_guards_before_the_nodes_have_greeted) {
 }
 
 WORLD_TEST(a_node_that_is_down_keeps_nobody_out) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *b = world_acquire(manager, "b", LONG_MS);
     server_kill(&world_servers.at[2]);
     ask(other, ABC, TIMES(LONG_MS, LONG_MS), outcome);

@@ -46,23 +46,6 @@ static uint32_t slot_of(const redlock_lease *lease) {
     return slot;
 }
 
-static bool listens_everywhere(void *data) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        if (!world_node_info(data, i).listens) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static redlock_manager *listening(void) {
-    redlock_manager_options options = world_options();
-    options.listen = true;
-    redlock_manager *manager = world_manager_with(&options);
-    assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
-    return manager;
-}
-
 /* So many wait at the gate, and somebody stands there. */
 struct gate {
     long long waiters;
@@ -149,7 +132,7 @@ MANAGER_TEST(more_than_the_limit_are_refused) {
 }
 
 WORLD_TEST(who_waits_gets_what_is_released) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *first = take(manager, 1, 2), *second = take(manager, 1, 2);
     struct outcome *waits = wait_for(other, 1, 2, 0);
     struct outcome *behind = wait_for(manager, 1, 2, 1);
@@ -168,7 +151,7 @@ WORLD_TEST(who_waits_gets_what_is_released) {
 
 /* Without being told, it would look only after the retry delay. */
 WORLD_TEST(a_release_is_told_at_the_gate) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_acquire_options options = permits_of(1, 1, REDLOCK_WAIT_FOREVER);
     options.retry_delay_min_ms = options.retry_delay_max_ms = LONG_MS;
     redlock_lease *lease = take(manager, 1, 1);
@@ -181,7 +164,7 @@ WORLD_TEST(a_release_is_told_at_the_gate) {
 }
 
 WORLD_TEST(who_wants_several_waits_until_so_many_are_free) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *leases[3];
     for (size_t i = 0; i < 3; i++) {
         leases[i] = take(manager, 1, 3);
@@ -201,7 +184,7 @@ WORLD_TEST(who_wants_several_waits_until_so_many_are_free) {
 }
 
 WORLD_TEST(who_gives_up_leaves_the_gate) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *lease = take(manager, 1, 1);
     redlock_request *request;
     const redlock_acquire_options options = permits_of(1, 1, REDLOCK_WAIT_FOREVER);
@@ -219,7 +202,7 @@ WORLD_TEST(who_gives_up_leaves_the_gate) {
 }
 
 WORLD_TEST(a_manager_that_closes_leaves_the_gate) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_lease *lease = take(manager, 1, 1);
     struct outcome *waits = wait_for(other, 1, 1, 0), *behind = wait_for(other, 1, 1, 1);
     world_close(other);
@@ -348,7 +331,7 @@ MANAGER_TEST(without_order_it_tries_again) {
 }
 
 WORLD_TEST(a_node_that_is_down_changes_nothing) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     server_stop(&world_servers.at[2]);
     redlock_lease *lease = take(manager, 1, 1);
     struct outcome *waits = wait_for(other, 1, 1, 0);

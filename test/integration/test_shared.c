@@ -41,24 +41,6 @@ static void extend(redlock_lease *lease, int64_t ttl_ms) {
     assert_is(drive_extend(world_loop, lease, ttl_ms, world_outcome()), REDLOCK_OK);
 }
 
-static bool listens_everywhere(void *data) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        if (!world_node_info(data, i).listens) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* A manager whom all nodes can tell of a grant: until they can, its places count for nothing. */
-static redlock_manager *listening(void) {
-    redlock_manager_options options = world_options();
-    options.listen = true;
-    redlock_manager *manager = world_manager_with(&options);
-    assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
-    return manager;
-}
-
 struct queue {
     long long waiters;
 };
@@ -124,7 +106,7 @@ MANAGER_TEST(many_read_and_nobody_writes_meanwhile) {
 }
 
 WORLD_TEST(who_came_first_is_first_whichever_it_wants) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     struct outcome *writer = world_outcome(), *second = world_outcome(), *third = world_outcome();
     redlock_lease *reader = read_it(manager, "door", 0);
     /* All of one manager: two read the clocks of nodes with different errors. */
@@ -146,7 +128,7 @@ WORLD_TEST(who_came_first_is_first_whichever_it_wants) {
 }
 
 WORLD_TEST(a_writer_who_gives_up_lets_readers_in) {
-    redlock_manager *manager = listening();
+    redlock_manager *manager = world_listening();
     struct outcome *writer = world_outcome(), *second = world_outcome();
     redlock_request *request;
     redlock_lease *reader = read_it(manager, "door", 0);
@@ -163,7 +145,7 @@ WORLD_TEST(a_writer_who_gives_up_lets_readers_in) {
 }
 
 WORLD_TEST(a_downgrade_lets_readers_in_and_no_writer) {
-    redlock_manager *manager = listening();
+    redlock_manager *manager = world_listening();
     struct outcome *reader = world_outcome(), *writer = world_outcome(), *done = world_outcome();
     redlock_lease *lease = world_acquire(manager, "door", LONG_MS);
     acquire(manager, reading(LONG_MS, LONG_MS), reader);
@@ -243,7 +225,7 @@ MANAGER_TEST(a_node_that_forgot_is_healed_and_knows_the_script_again) {
 
 /* A reader that died keeps a writer out for its own ttl, and no reader. */
 WORLD_TEST(a_dead_reader_ends_by_itself) {
-    redlock_manager *manager = listening(), *other = listening();
+    redlock_manager *manager = world_listening(), *other = world_listening();
     redlock_acquire_options brief = reading(1000, 0);
     struct outcome *writer = world_outcome();
     redlock_lease *dead = world_acquire_with(other, "door", &brief);
@@ -258,7 +240,7 @@ WORLD_TEST(a_dead_reader_ends_by_itself) {
 
 /* The other nodes make the quorum; a reader that asks it comes in. */
 WORLD_TEST(a_node_that_is_down_keeps_nobody_out) {
-    redlock_manager *manager = listening();
+    redlock_manager *manager = world_listening();
     server_kill(&world_servers.at[2]);
     redlock_lease *first = read_it(manager, "door", LONG_MS), *second = read_it(manager, "door", LONG_MS);
     struct outcome *writer = world_outcome();

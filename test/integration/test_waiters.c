@@ -62,16 +62,6 @@ static bool listens_nowhere(void *data) {
     return true;
 }
 
-static bool listens_everywhere(void *data) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        const redlock_node_info info = world_node_info(data, i);
-        if (info.queue_refused || !info.listens) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static struct outcome *wait_for_lock(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
     struct outcome *outcome = world_outcome();
     assert_is(redlock_acquire(manager, resource, TIMES(ttl_ms, REDLOCK_WAIT_FOREVER), NULL, outcome_collect, outcome),
@@ -185,7 +175,7 @@ WAITERS_TEST(without_a_second_connection_it_polls_and_says_so) {
     assert_gets_it(first);
 
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
-    assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
+    assert_true(drive_until(world_loop, world_listens_everywhere, manager, DRIVE_TIMEOUT_MS));
     assert_string_equal(world_node_info(manager, 0).queue_error, "");
     lease = world_acquire(holder, "line", LONG_MS);
     struct outcome *second = wait_for_lock(manager, "line", LONG_MS);
@@ -201,7 +191,7 @@ WAITERS_TEST(a_subscription_that_dies_alone_costs_no_more_than_a_refresh) {
         redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
         struct outcome *outcome = wait_for_lock(manager, "line", LONG_MS);
         wait_for_length("line:wait", 1);
-        assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
+        assert_true(drive_until(world_loop, world_listens_everywhere, manager, DRIVE_TIMEOUT_MS));
         servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
         const int64_t released_ms = support_now_ms();
         assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);

@@ -134,6 +134,24 @@ redlock_manager *world_manager_all(int64_t node_timeout_ms) {
     return world_manager(world_servers.uris, world_servers.count, node_timeout_ms);
 }
 
+bool world_listens_everywhere(void *manager) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        const redlock_node_info info = world_node_info(manager, i);
+        if (info.queue_refused || !info.listens) {
+            return false;
+        }
+    }
+    return true;
+}
+
+redlock_manager *world_listening(void) {
+    redlock_manager_options options = world_options();
+    options.listen = true;
+    redlock_manager *manager = world_manager_with(&options);
+    assert_true(drive_until(world_loop, world_listens_everywhere, manager, DRIVE_TIMEOUT_MS));
+    return manager;
+}
+
 redlock_manager *world_manager_as(const char *credentials) {
     char texts[SERVERS_MAX][128];
     const char *uris[SERVERS_MAX];

@@ -49,6 +49,11 @@ redlock_manager *world_manager(const char *const *uris, size_t count, int64_t no
 redlock_manager *world_manager_with(redlock_manager_options *options);
 /* The same, without waiting for connections. */
 redlock_manager *world_manager_at_once(redlock_manager_options *options);
+/* Whether all of world_servers can tell this manager of a grant: until they can, its places count
+ * for nothing. For drive_until(). */
+bool world_listens_everywhere(void *manager);
+/* A manager with all of world_servers, which can tell it. */
+redlock_manager *world_listening(void);
 /* A manager with all of world_servers. */
 redlock_manager *world_manager_all(int64_t node_timeout_ms);
 /* The same, patient, that logs in with these credentials: "user:password@". */
